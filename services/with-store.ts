@@ -1,3 +1,4 @@
+import { endWithLauncher } from './launcher.ts'
 import { endSignals, runCommand, signalExitCode } from './run-command.ts'
 import { NoStoreError, openStore, storeHelp } from './store.ts'
 
@@ -12,6 +13,8 @@ let received: NodeJS.Signals | undefined
 for (const signal of endSignals) {
   process.on(signal, () => { received ??= signal })
 }
+
+endWithLauncher()
 
 const [separator, command, ...args] = process.argv.slice(2)
 
