@@ -1,0 +1,84 @@
+-- heartbeat: renews a pod's record, or writes it whole again when it had expired, and renews up to 100 of its locks. Also what
+-- setDraining sends, since every write to a record must write all of it together with its ttl.
+--
+-- KEYS[1]  set of memberIds
+-- KEYS[2]  hash of the member
+-- KEYS[3]  base of the locks
+-- ARGV[1]  memberId
+-- ARGV[2]  incarnation
+-- ARGV[3]  registeredAt of this incarnation; '0' when its register() was never answered
+-- ARGV[4]  ttl in ms
+-- ARGV[5]  address
+-- ARGV[6]  load
+-- ARGV[7]  '1' when draining, else '0'
+-- ARGV[8]  load that one binding adds
+-- ARGV[9]  part of `pending` that was counted when the previous beat was answered, now contained in the load
+-- ARGV[10] channel of changes
+-- ARGV[11] ttl of a lock in ms
+-- ARGV[12] and on: lockIds
+--
+-- Reply: status, registeredAt, pending, missingCount, then the locks that expired, then those that are another's now
+--   'beat'        the record was there
+--   'restored'    it had expired: written anew
+--   'superseded'  a later incarnation holds the memberId: nothing was written
+
+local membersKey = KEYS[1]
+local memberKey = KEYS[2]
+local lockBase = KEYS[3]
+local memberId = ARGV[1]
+local incarnation = ARGV[2]
+local registeredAt = tonumber(ARGV[3])
+local ttlMs = ARGV[4]
+local isDraining = ARGV[7] == '1'
+local counted = tonumber(ARGV[9])
+local channel = ARGV[10]
+local lockTtlMs = ARGV[11]
+
+local record = redis.call('HMGET', memberKey, 'address', 'incarnation', 'registeredAt', 'pending', 'draining')
+local exists = record[1] and record[1] ~= ''
+local isOwn = exists and record[2] == incarnation
+local recordedAt = tonumber(record[3] or '') or 0
+-- A record of an earlier incarnation can be there after ours expired: the later one takes its place back. One without an
+-- incarnation was written with plain commands, and is adopted.
+if exists and record[2] and not isOwn and recordedAt >= registeredAt then return { 'superseded', record[3] or '0', '0', 0 } end
+
+if isOwn and recordedAt > registeredAt then registeredAt = recordedAt end
+if registeredAt == 0 then
+  local time = redis.call('TIME')
+  registeredAt = time[1] * 1000000 + time[2]
+end
+local registeredAtText = string.format('%.0f', registeredAt)
+local pending = isOwn and (tonumber(record[4] or '') or 0) - counted or 0
+if pending < 1e-9 or pending ~= pending then pending = 0 end
+local pendingText = string.format('%.17g', pending)
+local wasDraining = exists and record[5] and record[5] ~= '' and record[5] ~= '0' and record[5] ~= 'false'
+
+-- First of the writes, since a full server (maxmemory) allows it, and then the rest of this script as well: live pods stay live.
+if exists then redis.call('PEXPIRE', memberKey, ttlMs) end
+redis.call('SADD', membersKey, memberId)
+redis.call('HSET', memberKey, 'address', ARGV[5], 'load', ARGV[6], 'incarnation', incarnation, 'registeredAt', registeredAtText,
+  'bindingLoad', ARGV[8], 'pending', pendingText)
+redis.call('HDEL', memberKey, 'plainPending')
+if isDraining then redis.call('HSET', memberKey, 'draining', '1') else redis.call('HDEL', memberKey, 'draining') end
+redis.call('PEXPIRE', memberKey, ttlMs)
+if not exists or isDraining ~= (wasDraining or false) then
+  redis.pcall('PUBLISH', channel, 'm ' .. memberId .. (isDraining and ' draining' or ' up'))
+end
+
+local missing, lost = {}, {}
+for i = 12, #ARGV do
+  local lockKey = lockBase .. ARGV[i]
+  local lock = redis.call('HMGET', lockKey, 'podId', 'incarnation')
+  if not lock[1] then
+    missing[#missing + 1] = ARGV[i]
+  elseif lock[1] == memberId and lock[2] == incarnation then
+    redis.call('PEXPIRE', lockKey, lockTtlMs)
+  else
+    lost[#lost + 1] = ARGV[i]
+  end
+end
+
+local reply = { exists and 'beat' or 'restored', registeredAtText, pendingText, #missing }
+for i = 1, #missing do reply[#reply + 1] = missing[i] end
+for i = 1, #lost do reply[#reply + 1] = lost[i] end
+return reply

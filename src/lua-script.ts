@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { replyCode } from './connection.ts'
+import type { CommandKind, Connection } from './connection.ts'
+
+/** One file of lua/, run by its digest. */
+export class LuaScript {
+  readonly kind: CommandKind
+  readonly #text: string
+  readonly #sha1: string
+
+  constructor (name: string, kind: CommandKind) {
+    this.kind = kind
+    this.#text = readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')
+    this.#sha1 = createHash('sha1').update(this.#text).digest('hex')
+  }
+
+  /** Runs the script; its text travels only when the server does not know it (after SCRIPT FLUSH, a restart, a failover). */
+  run (connection: Connection, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const { client } = connection
+    return connection.run(async () => {
+      try {
+        return await client.evalsha(this.#sha1, keys.length, ...keys, ...args)
+      } catch (error) {
+        if (replyCode(error) !== 'NOSCRIPT') throw error
+        return await client.eval(this.#text, keys.length, ...keys, ...args)
+      }
+    }, this.kind)
+  }
+}

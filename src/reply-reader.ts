@@ -1,0 +1,55 @@
+import type { Candidate } from './types.ts'
+
+/** Reads a script's flat reply from front to back. */
+export class ReplyReader {
+  readonly #reply: readonly unknown[]
+  #at = 0
+
+  constructor (reply: unknown) {
+    this.#reply = reply as readonly unknown[]
+  }
+
+  text (): string {
+    return String(this.#reply[this.#at++])
+  }
+
+  /** A count, then that many things, each read by `read`. */
+  list<T> (read: () => T): T[] {
+    const count = Number(this.text())
+    const list: T[] = []
+    while (list.length < count) list.push(read())
+    return list
+  }
+
+  /** A load as published: NaN for what is no number, the empty text included. */
+  load (): number {
+    const text = this.text().trim()
+    return text === '' ? NaN : Number(text)
+  }
+
+  pending (): number {
+    const pending = this.load()
+    return Number.isFinite(pending) ? pending : 0
+  }
+
+  /** The remaining life of a key; Infinity where it does not expire. */
+  milliseconds (): number {
+    const ms = Number(this.text())
+    return ms < 0 ? Infinity : ms
+  }
+
+  /** All texts that are left. */
+  rest (): string[] {
+    const rest = this.#reply.slice(this.#at).map(String)
+    this.#at = this.#reply.length
+    return rest
+  }
+}
+
+/** The five texts of a live member: id, address, load, pending, draining. */
+export function decodeCandidate (reply: ReplyReader): Candidate {
+  const memberId = reply.text()
+  const address = reply.text()
+  const load = reply.load()
+  return { memberId, address, load, pending: reply.pending(), draining: reply.text() === '1' }
+}

@@ -1,0 +1,146 @@
+import type { BackgroundWork } from './background-work.ts'
+import type { Binding, BindingCache, Reading } from './binding-cache.ts'
+import type { ClaimTurns } from './claim-turns.ts'
+import { publish } from './diagnostics.ts'
+import { CoordinatorError, isCoordinatorError } from './errors.ts'
+import type { MemberView } from './member-view.ts'
+import type { Decision, Scripts } from './scripts.ts'
+import { isLoadAware } from './strategies/least-loaded.ts'
+import { pickCandidate } from './strategies/pick-candidate.ts'
+import type { AllocationStrategy, Candidate, ResolvedDestination, StrategyContext } from './types.ts'
+
+/** What a read found; null when no pod serves the destination. */
+export type Found = { readonly binding: Binding, readonly previous: string[] | null } | null
+
+export interface ResolverOptions {
+  keyPrefix: string
+  scripts: Scripts
+  cache: BindingCache<Found>
+  view: MemberView
+  strategy: AllocationStrategy
+  turns: ClaimTurns
+  background: BackgroundWork
+  random: () => number
+  now: () => number
+}
+
+// Members offered to the script by a load-aware strategy: its pick and two alternates.
+const shortlistSize = 3
+// Views read again after a refusal before the call gives up: each needs every candidate offered to die or drain in between.
+const maxAttempts = 6
+// Pods a script reads within about a millisecond.
+const largestUsualSet = 50
+
+/** Finds the pod for a destination: from the cache, from a read on its way, or by one script that also claims where that is allowed. */
+export class Resolver {
+  readonly #options: ResolverOptions
+
+  constructor (options: ResolverOptions) {
+    this.#options = options
+  }
+
+  /** Joins or sends the read that answers, then picks for this caller alone. */
+  async read (destinationId: string, claimOnMiss: boolean, reassignOrphans: boolean): Promise<ResolvedDestination | null> {
+    const { cache } = this.#options
+    const flags = claimOnMiss ? reassignOrphans ? '3' : '2' : reassignOrphans ? '1' : '0'
+    const joined = cache.findReading(destinationId, flags)?.answer
+    if (joined) {
+      const found = await joined
+      return found && this.answer(found.binding)
+    }
+    const found = await cache.startReading(destinationId, flags, reading => {
+      return flags === '0' ? this.#resolve(reading) : this.#claim(reading, claimOnMiss, reassignOrphans)
+    }).answer
+    return found && this.answer(found.binding, found.previous)
+  }
+
+  /** Picks among the pods of a binding, by the strategy where there are several. */
+  answer ({ destinationId, choices, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
+    const only = choices.length === 1 ? choices[0] : undefined
+    const pod = only ?? pickCandidate(this.#options.strategy, choices, this.#context(destinationId, rotation.turn++))
+    if (pod === null) return null
+    const { address, memberId } = pod
+    return previous === null ? { address, memberId, reassigned: false } : { address, memberId, reassigned: true, previous }
+  }
+
+  async #resolve (reading: Reading<Found>): Promise<Found> {
+    const { scripts, now } = this.#options
+    const sentAt = now()
+    const [decision] = await scripts.resolve([reading.destinationId])
+    return this.#keep(reading, succeeded(decision), sentAt)
+  }
+
+  async #claim (reading: Reading<Found>, claimOnMiss: boolean, reassignOrphans: boolean): Promise<Found> {
+    const { scripts, view, turns, now } = this.#options
+    const { destinationId } = reading
+    const refused = new Set<string>()
+    const turn = turns.take()
+    let isTurnUsed = false
+    try {
+      const calledAt = now()
+      let candidates = await view.candidates()
+      for (let attempt = 1; ; attempt++) {
+        const offer = this.#offer(candidates, refused, destinationId, turn)
+        const sentAt = now()
+        const [reply] = await scripts.claim([{ destinationId, claimOnMiss, reassignOrphans, memberIds: offer.memberIds }])
+        const decision = succeeded(reply)
+        view.update(decision.figures)
+        isTurnUsed = decision.status === 'claimed' || decision.status === 'reassigned'
+        if (decision.status !== 'refused') return this.#keep(reading, decision, sentAt)
+        // A pod was needed. The pick was made on the assumption that it might be; only now does its failure matter.
+        if (offer.error !== undefined) throw offer.error
+        const hasNothingToOffer = offer.memberIds.length === 0 && view.readAt >= calledAt
+        if (hasNothingToOffer || attempt === maxAttempts) return null
+        for (const memberId of offer.memberIds) refused.add(memberId)
+        candidates = await view.candidatesSince(now())
+      }
+    } catch (error) {
+      // The claim may have been made all the same, so nothing read before it may be used.
+      if (isCoordinatorError(error, 'PLT_COORDINATOR_UNAVAILABLE')) this.#options.cache.evict(destinationId)
+      throw error
+    } finally {
+      if (!isTurnUsed) turns.giveBack(turn)
+    }
+  }
+
+  /** The members to send with a claim, best first. A strategy that is not load-aware sends its pick alone, never a second choice. */
+  #offer (candidates: Candidate[], refused: ReadonlySet<string>, destinationId: string, turn: number): { memberIds: string[], error?: unknown } {
+    const { strategy } = this.#options
+    const left = refused.size === 0 ? candidates : candidates.filter(({ memberId }) => !refused.has(memberId))
+    const context = this.#context(destinationId, turn)
+    if (isLoadAware(strategy)) return { memberIds: strategy.shortlist(left, context, shortlistSize).map(({ memberId }) => memberId) }
+    try {
+      const pick = pickCandidate(strategy, left, context)
+      return { memberIds: pick === null ? [] : [pick.memberId] }
+    } catch (error) {
+      return { memberIds: [], error }
+    }
+  }
+
+  #keep (reading: Reading<Found>, { status, live, dead }: Decision, sentAt: number): Found {
+    const { keyPrefix, cache, background } = this.#options
+    const { destinationId } = reading
+    const podCount = live.length + dead.length
+    if (podCount > largestUsualSet) publish('oversized', { keyPrefix, destinationId, count: podCount })
+    if (live.length === 0) return null
+    if (status === 'bound' && dead.length > 0) background.start(`prune ${destinationId}`, () => this.#prune(destinationId))
+    return { binding: cache.keep(reading, live, sentAt), previous: status === 'reassigned' ? dead : null }
+  }
+
+  async #prune (destinationId: string): Promise<void> {
+    const { keyPrefix, scripts } = this.#options
+    const count = await scripts.prune(destinationId)
+    if (count > 0) publish('prune', { keyPrefix, destinationId, count })
+  }
+
+  #context (destinationId: string, turn: number): StrategyContext {
+    return { destinationId, turn, random: this.#options.random }
+  }
+}
+
+function succeeded (decision: Decision | CoordinatorError | undefined): Decision {
+  if (decision === undefined || decision instanceof CoordinatorError) {
+    throw decision ?? new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', 'The script answered for no destination')
+  }
+  return decision
+}

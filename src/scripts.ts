@@ -1,0 +1,181 @@
+import { toCoordinatorError } from './connection.ts'
+import type { Connection } from './connection.ts'
+import type { CoordinatorError } from './errors.ts'
+import type { Keys } from './keys.ts'
+import { LuaScript } from './lua-script.ts'
+import { decodeCandidate, ReplyReader } from './reply-reader.ts'
+import type { Candidate } from './types.ts'
+
+const lua = {
+  bind: new LuaScript('bind', 'write'),
+  claim: new LuaScript('claim', 'write'),
+  declareFeatures: new LuaScript('declare-features', 'write'),
+  deregisterDestination: new LuaScript('deregister-destination', 'write'),
+  listMembers: new LuaScript('list-members', 'read'),
+  prune: new LuaScript('prune', 'write'),
+  pruneMembers: new LuaScript('prune-members', 'write'),
+  resolve: new LuaScript('resolve', 'read'),
+  resolveLock: new LuaScript('resolve-lock', 'read'),
+  unbind: new LuaScript('unbind', 'write')
+}
+
+/** A live pod of a destination, as read. */
+export interface LivePod extends Candidate {
+  /** Milliseconds its record had left; Infinity for one that does not expire. */
+  remainingMs: number
+}
+
+/** What is known of one destination after a script looked at it. */
+export interface Decision {
+  status: 'bound' | 'claimed' | 'reassigned' | 'refused' | 'orphaned' | 'empty'
+  live: LivePod[]
+  /** The dead pods of the set; after 'reassigned' those that were replaced. */
+  dead: string[]
+  /** Present figures of the candidates that were usable. */
+  figures: { memberId: string, load: number, pending: number }[]
+}
+
+export interface ClaimRequest {
+  destinationId: string
+  claimOnMiss: boolean
+  reassignOrphans: boolean
+  /** Candidates, the preferred one first. */
+  memberIds: string[]
+}
+
+export type MemberPage =
+  | { status: 'page', live: Candidate[], dead: string[] }
+  | { status: 'ids', memberIds: string[] }
+  | { status: 'many' }
+
+/** Identifies the writer of a pod's own binding. */
+export interface Incarnation {
+  memberId: string
+  /** Empty when a registry writes on the pod's behalf. */
+  incarnation: string
+}
+
+/** The scripts about destinations and members as callers see them; one method a file of lua/. All may throw what `Connection.run` throws. */
+export class Scripts {
+  readonly #connection: Connection
+  readonly #keys: Keys
+  readonly #hasIndex: '0' | '1'
+
+  constructor (connection: Connection, keys: Keys, memberIndex: boolean) {
+    this.#connection = connection
+    this.#keys = keys
+    this.#hasIndex = memberIndex ? '1' : '0'
+  }
+
+  /** Reads destinations, 32 at most. Each answer is a decision, or the error that befell it alone. */
+  async resolve (destinationIds: string[]): Promise<(Decision | CoordinatorError)[]> {
+    const keys = this.#keys
+    const reply = await lua.resolve.run(this.#connection, [keys.destinationBase, keys.memberBase], destinationIds)
+    return decodeDecisions(reply, destinationIds.length)
+  }
+
+  /** Reads destinations, 32 at most, and binds a pod where one is needed and allowed. */
+  async claim (requests: ClaimRequest[]): Promise<(Decision | CoordinatorError)[]> {
+    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
+    const args = [changesChannel, this.#hasIndex]
+    for (const { destinationId, claimOnMiss, reassignOrphans, memberIds } of requests) {
+      args.push(destinationId, claimOnMiss ? '1' : '0', reassignOrphans ? '1' : '0', String(memberIds.length), ...memberIds)
+    }
+    return decodeDecisions(await lua.claim.run(this.#connection, [destinationBase, memberBase, ownedBase], args), requests.length)
+  }
+
+  /** Reads up to 100 members; without ids the whole set, if it is that small. */
+  async listMembers (memberIds: string[] = []): Promise<MemberPage> {
+    const reply = new ReplyReader(await lua.listMembers.run(this.#connection, [this.#keys.members, this.#keys.memberBase], memberIds))
+    const status = reply.text()
+    if (status === 'many') return { status }
+    if (status === 'ids') return { status, memberIds: reply.rest() }
+    return { status: 'page', live: reply.list(() => decodeCandidate(reply)), dead: reply.rest() }
+  }
+
+  /** Reads the ids of all members, with a plain command: for sets too large for a script. */
+  async readMemberIds (): Promise<string[]> {
+    return await this.#connection.run(() => this.#connection.client.smembers(this.#keys.members), 'read')
+  }
+
+  /** Takes ids that still have no record, of 100 at most, out of the set of members; resolves to how many they were. */
+  async pruneMembers (memberIds: string[]): Promise<number> {
+    return Number(await lua.pruneMembers.run(this.#connection, [this.#keys.members, this.#keys.memberBase], memberIds))
+  }
+
+  /** Takes dead pods out of a destination that has live ones; resolves to how many they were. */
+  async prune (destinationId: string): Promise<number> {
+    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
+    const keys = [destinationBase + destinationId, memberBase, ownedBase]
+    return Number(await lua.prune.run(this.#connection, keys, [destinationId, changesChannel, this.#hasIndex]))
+  }
+
+  async bind (destinationId: string, pod: Incarnation): Promise<'bound' | 'present' | 'refused' | 'superseded'> {
+    return await this.#change(lua.bind, destinationId, pod) as 'bound' | 'present' | 'refused' | 'superseded'
+  }
+
+  async unbind (destinationId: string, pod: Incarnation): Promise<'unbound' | 'absent' | 'superseded'> {
+    return await this.#change(lua.unbind, destinationId, pod) as 'unbound' | 'absent' | 'superseded'
+  }
+
+  /** Forgets a destination; resolves to how many pods it had. */
+  async deregisterDestination (destinationId: string): Promise<number> {
+    const { destinationBase, ownedBase, changesChannel } = this.#keys
+    const args = [destinationId, changesChannel, this.#hasIndex]
+    return Number(await lua.deregisterDestination.run(this.#connection, [destinationBase + destinationId, ownedBase], args))
+  }
+
+  async hasBinding (destinationId: string): Promise<boolean> {
+    const key = this.#keys.destinationBase + destinationId
+    return await this.#connection.run(() => this.#connection.client.exists(key), 'read') === 1
+  }
+
+  async resolveLock (lockId: string): Promise<{ memberId: string, address: string } | null> {
+    const reply = new ReplyReader(await lua.resolveLock.run(this.#connection, [this.#keys.lockBase + lockId, this.#keys.memberBase], []))
+    return reply.text() === 'held' ? { memberId: reply.text(), address: reply.text() } : null
+  }
+
+  /** Reads the destinations of a pod in pages of about 1,000. */
+  async listOwned (memberId: string): Promise<string[]> {
+    const key = this.#keys.ownedBase + memberId
+    const owned = new Set<string>()
+    let cursor = '0'
+    do {
+      const at = cursor
+      const [next, ids] = await this.#connection.run(() => this.#connection.client.sscan(key, at, 'COUNT', 1000), 'read')
+      for (const id of ids) owned.add(id)
+      cursor = next
+    } while (cursor !== '0')
+    return [...owned]
+  }
+
+  /** Records features where nobody did yet; resolves to the recorded value of each. */
+  async declareFeatures (features: Readonly<Record<string, string>>): Promise<string[]> {
+    return new ReplyReader(await lua.declareFeatures.run(this.#connection, [this.#keys.features], Object.entries(features).flat())).rest()
+  }
+
+  async #change (script: LuaScript, destinationId: string, { memberId, incarnation }: Incarnation): Promise<unknown> {
+    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
+    const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
+    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation])
+  }
+}
+
+function decodeDecisions (raw: unknown, count: number): (Decision | CoordinatorError)[] {
+  const reply = new ReplyReader(raw)
+  const decisions: (Decision | CoordinatorError)[] = []
+  while (decisions.length < count) {
+    const status = reply.text()
+    if (status === 'error') {
+      decisions.push(toCoordinatorError(reply.text(), 'write'))
+      continue
+    }
+    decisions.push({
+      status: status as Decision['status'],
+      live: reply.list(() => ({ ...decodeCandidate(reply), remainingMs: reply.milliseconds() })),
+      dead: reply.list(() => reply.text()),
+      figures: reply.list(() => ({ memberId: reply.text(), load: reply.load(), pending: reply.pending() }))
+    })
+  }
+  return decisions
+}
