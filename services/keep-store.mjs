@@ -23,10 +23,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 if (mode === 'run') {
   runStore()
 } else {
-  process.on('disconnect', () => {
-    spawn(command, args, { stdio: 'ignore' })
-  })
-  process.send({ pid: process.pid })
+  onParentGone(() => spawn(command, args, { stdio: 'ignore' }))
 }
 
 function runStore () {
@@ -36,7 +33,7 @@ function runStore () {
   const store = spawn(command, args, { cwd: folder, stdio: ['ignore', log, log] })
   closeSync(log)
 
-  process.on('disconnect', () => {
+  onParentGone(() => {
     store.kill('SIGTERM')
     setTimeout(() => store.kill('SIGKILL'), stopDeadlineMs).unref()
   })
@@ -50,6 +47,15 @@ function runStore () {
     rmSync(folder, { recursive: true, force: true })
     tell(message)
     if (process.connected) process.disconnect()
+  }
+}
+
+function onParentGone (action) {
+  process.once('disconnect', action)
+  // A parent that died while this process was still loading: there may be no event any more.
+  if (!process.connected) {
+    process.off('disconnect', action)
+    action()
   }
 }
 

@@ -87,7 +87,7 @@ export class Connection {
       const timer = setTimeout(() => {
         if (settle()) reject(unavailable(kind, `no reply within ${this.#timeoutMs} ms`))
       }, this.#timeoutMs)
-      send().then(
+      start(send).then(
         reply => { if (settle()) resolve(reply) },
         (cause: unknown) => { if (settle()) reject(toCoordinatorError(cause, kind)) }
       )
@@ -132,6 +132,11 @@ export function toCoordinatorError (cause: unknown, kind: CommandKind): Coordina
       `Valkey runs as a cluster: pass a Cluster client and a keyPrefix with a hash tag, such as '{myservice}' (it answered ${message})`, cause)
   }
   return new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', `Valkey refused the command: ${message}`, cause)
+}
+
+// A client that throws instead of rejecting must not leave its caller's timer and count behind.
+async function start<T> (send: () => Promise<T>): Promise<T> {
+  return await send()
 }
 
 function unavailable (kind: CommandKind, message: string, cause?: unknown): CoordinatorError {

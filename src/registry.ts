@@ -1,8 +1,7 @@
 import { BackgroundWork } from './background-work.ts'
-import { BindingCache } from './binding-cache.ts'
+import { BindingCache, byMemberId } from './binding-cache.ts'
 import { ClaimTurns } from './claim-turns.ts'
 import { closedError, Connection } from './connection.ts'
-import { CoordinatorError } from './errors.ts'
 import { FeatureCheck, memberIndexOff } from './feature-check.ts'
 import { buildKeys } from './keys.ts'
 import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
@@ -146,11 +145,10 @@ export class Registry {
   async readBinding (destinationId: string): Promise<BoundPod[]> {
     checkId('destinationId', destinationId)
     await this.#ready()
-    const [decision] = await this.#scripts.resolve([destinationId])
-    if (decision === undefined || decision instanceof CoordinatorError) throw decision
+    const decision = await this.#scripts.resolveOne(destinationId)
     const live = decision.live.map(pod => ({ memberId: pod.memberId, isLive: true, member: toMemberInfo(pod) }))
     const dead = decision.dead.map(memberId => ({ memberId, isLive: false, member: null }))
-    return [...live, ...dead].sort((a, b) => a.memberId < b.memberId ? -1 : 1)
+    return [...live, ...dead].sort(byMemberId)
   }
 
   /** Forgets a destination with all its pods; false when it had none. */

@@ -2,7 +2,7 @@ import type { BackgroundWork } from './background-work.ts'
 import type { Binding, BindingCache, Reading } from './binding-cache.ts'
 import type { ClaimTurns } from './claim-turns.ts'
 import { publish } from './diagnostics.ts'
-import { CoordinatorError, isCoordinatorError } from './errors.ts'
+import { isCoordinatorError } from './errors.ts'
 import type { MemberView } from './member-view.ts'
 import type { Decision, Scripts } from './scripts.ts'
 import { isLoadAware } from './strategies/least-loaded.ts'
@@ -66,8 +66,7 @@ export class Resolver {
   async #resolve (reading: Reading<Found>): Promise<Found> {
     const { scripts, now } = this.#options
     const sentAt = now()
-    const [decision] = await scripts.resolve([reading.destinationId])
-    return this.#keep(reading, succeeded(decision), sentAt)
+    return this.#keep(reading, await scripts.resolveOne(reading.destinationId), sentAt)
   }
 
   async #claim (reading: Reading<Found>, claimOnMiss: boolean, reassignOrphans: boolean): Promise<Found> {
@@ -82,8 +81,7 @@ export class Resolver {
       for (let attempt = 1; ; attempt++) {
         const offer = this.#offer(candidates, refused, destinationId, turn)
         const sentAt = now()
-        const [reply] = await scripts.claim([{ destinationId, claimOnMiss, reassignOrphans, memberIds: offer.memberIds }])
-        const decision = succeeded(reply)
+        const decision = await scripts.claimOne({ destinationId, claimOnMiss, reassignOrphans, memberIds: offer.memberIds })
         view.update(decision.figures)
         isTurnUsed = decision.status === 'claimed' || decision.status === 'reassigned'
         if (decision.status !== 'refused') return this.#keep(reading, decision, sentAt)
@@ -136,11 +134,4 @@ export class Resolver {
   #context (destinationId: string, turn: number): StrategyContext {
     return { destinationId, turn, random: this.#options.random }
   }
-}
-
-function succeeded (decision: Decision | CoordinatorError | undefined): Decision {
-  if (decision === undefined || decision instanceof CoordinatorError) {
-    throw decision ?? new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', 'The script answered for no destination')
-  }
-  return decision
 }

@@ -1,6 +1,6 @@
 import { toCoordinatorError } from './connection.ts'
 import type { Connection } from './connection.ts'
-import type { CoordinatorError } from './errors.ts'
+import { CoordinatorError } from './errors.ts'
 import type { Keys } from './keys.ts'
 import { LuaScript } from './lua-script.ts'
 import { decodeCandidate, ReplyReader } from './reply-reader.ts'
@@ -84,6 +84,16 @@ export class Scripts {
     return decodeDecisions(await lua.claim.run(this.#connection, [destinationBase, memberBase, ownedBase], args), requests.length)
   }
 
+  /** Reads one destination. */
+  async resolveOne (destinationId: string): Promise<Decision> {
+    return succeeded((await this.resolve([destinationId]))[0])
+  }
+
+  /** Reads one destination and binds a pod where one is needed and allowed. */
+  async claimOne (request: ClaimRequest): Promise<Decision> {
+    return succeeded((await this.claim([request]))[0])
+  }
+
   /** Reads up to 100 members; without ids the whole set, if it is that small. */
   async listMembers (memberIds: string[] = []): Promise<MemberPage> {
     const reply = new ReplyReader(await lua.listMembers.run(this.#connection, [this.#keys.members, this.#keys.memberBase], memberIds))
@@ -159,6 +169,11 @@ export class Scripts {
     const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
     return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation])
   }
+}
+
+function succeeded (decision: Decision | CoordinatorError | undefined): Decision {
+  if (decision === undefined || decision instanceof CoordinatorError) throw decision ?? new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', 'The script gave no answer')
+  return decision
 }
 
 function decodeDecisions (raw: unknown, count: number): (Decision | CoordinatorError)[] {
