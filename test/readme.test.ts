@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'node:test'
+import type { TestContext } from 'node:test'
+import { findFreePort } from './support/own-store.ts'
+import { setScene, storeUrl, until } from './support/store.ts'
+
+const root = new URL('..', import.meta.url)
+const readme = readFileSync(new URL('README.md', root), 'utf8')
+const blocks = new Map([...readme.matchAll(/<!-- run: (\S+) -->\n```js\n(.*?)```/gs)].map(match => [match[1] as string, match[2] as string]))
+const entry = new URL('src/index.ts', root).href
+
+test('README: every block of JavaScript is marked to be run here', () => {
+  assert.equal([...readme.matchAll(/^```(js|ts|javascript|typescript)$/gm)].length, blocks.size)
+  assert.deepEqual([...blocks.keys()], ['pod.mjs', 'caller.mjs', 'registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs'])
+})
+
+test('README: the caller of the example reaches the pod of the example, which leaves on SIGTERM', async t => {
+  const scene = setScene(t)
+  const port = await findFreePort()
+  const pod = run(t, 'pod.mjs', scene.keyPrefix, port)
+  await until(async () => await scene.raw.exists(scene.key('member', 'pod-1')) === 1, 'the pod is live')
+
+  const caller = run(t, 'caller.mjs', scene.keyPrefix, port)
+
+  assert.deepEqual(await caller.ended, { code: 0, stdout: 'pod-1 serves /tenants/7\n', stderr: '' })
+  pod.process.kill('SIGTERM')
+  assert.deepEqual(await pod.ended, { code: 0, stdout: '', stderr: '' })
+  assert.equal(await scene.raw.exists(scene.key('member', 'pod-1')), 0)
+  assert.deepEqual(await scene.pods('tenant-7'), ['pod-1'], 'the destination stays bound, to be reassigned by the next request')
+})
+
+for (const name of ['registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs']) {
+  test(`README: ${name} runs, and its calls resolve to what the comments say`, async t => {
+    const { keyPrefix } = setScene(t)
+    const { ended } = run(t, name, keyPrefix, 0)
+    assert.deepEqual(await ended, { code: 0, stdout: '', stderr: '' })
+  })
+}
+
+/** Runs a block as a process of its own; its store, prefix and port are those of the test. */
+function run (t: TestContext, name: string, keyPrefix: string, port: number): { process: ReturnType<typeof spawn>, ended: Promise<object> } {
+  const folder = mkdtempSync(join(tmpdir(), 'coordinator-readme-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, name)
+  const code = checkComments(blocks.get(name) ?? '')
+    .replaceAll('redis://127.0.0.1:6379', storeUrl)
+    .replaceAll("'@platformatic/coordinator'", JSON.stringify(entry))
+    .replaceAll("'myservice'", JSON.stringify(keyPrefix))
+    .replaceAll('3001', String(port))
+  writeFileSync(file, code)
+  const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.after(() => child.kill('SIGKILL'))
+  const output = { stdout: '', stderr: '' }
+  for (const stream of ['stdout', 'stderr'] as const) child[stream].setEncoding('utf8').on('data', chunk => { output[stream] += chunk })
+  return { process: child, ended: once(child, 'close').then(([code]) => ({ code, ...output })) }
+}
+
+/** Turns `await call() // value, prose` into an assertion, where the value is written out in full. */
+function checkComments (code: string): string {
+  const checked = code.replaceAll(/^await (.+?) \/\/ (true|false|null|\{[^…]*\}|\[[^…]*\])(?:$|[;:,].*$)/gm,
+    (_, call: string, value: string) => `assert.deepEqual(sorted(await ${call}), ${value})`)
+  const sorted = 'const sorted = value => Array.isArray(value) ? value.sort() : value'
+  return `import assert from 'node:assert/strict'\n${sorted}\n${checked}`
+}
