@@ -15,15 +15,22 @@ export function signalExitCode (signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal]
 }
 
+/** How to run a command: as `spawn` does, and the signal sent to it in place of SIGHUP. */
+export interface RunOptions extends SpawnOptions {
+  readonly hangUpSignal?: NodeJS.Signals
+}
+
 /**
  * Runs a command to its end, its standard streams inherited unless given, and passes end signals on to it. Resolves to its exit
  * code: 128 + signal when a signal ended it, 127 when it could not be started.
  */
-export async function runCommand (command: string, args: readonly string[], options: SpawnOptions = {}): Promise<number> {
-  const child = spawn(command, args, { stdio: 'inherit', ...options })
+export async function runCommand (command: string, args: readonly string[], options: RunOptions = {}): Promise<number> {
+  const { hangUpSignal = 'SIGHUP', ...spawnOptions } = options
+  const child = spawn(command, args, { stdio: 'inherit', ...spawnOptions })
   const timers: NodeJS.Timeout[] = []
 
-  const forward = (signal: NodeJS.Signals): void => {
+  const forward = (received: NodeJS.Signals): void => {
+    const signal = received === 'SIGHUP' ? hangUpSignal : received
     // A terminal sends the SIGINT of Ctrl-C to the whole foreground group, so the child has it already, and a second one
     // means "at once" to many programs.
     const fromTerminal = signal === 'SIGINT' && process.stdin.isTTY

@@ -28,7 +28,8 @@ async function runTests (folder: string, filters: readonly string[], node: strin
     return 1
   }
   const options = ['--import', 'tsx', '--test', '--test-concurrency=2', `--test-timeout=${testTimeoutMs}`, '--test-reporter=spec']
-  return runCommand(node, [...options, ...files])
+  // At a SIGHUP node's runner would leave the processes of its files behind.
+  return runCommand(node, [...options, ...files], { hangUpSignal: 'SIGTERM' })
 }
 
 /** Lists test files in a fixed order. What lies in a folder named `support` serves tests and is none. */
