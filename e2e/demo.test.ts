@@ -97,7 +97,7 @@ test('demo: pods end by themselves when the demo crashes', async (t) => {
 test('demo: without a store it says so and exits with 1', async (t) => {
   const demo = startDemo(t, [], { REDIS_URL: 'redis://127.0.0.1:1' })
   assert.equal(await demo.exitCode, 1)
-  assert.match(demo.errors(), /The demo failed: .*\n/)
+  assert.match(demo.errors(), /^The demo failed with the store at redis:\/\/127.0.0.1:1: Valkey is not available.*\n$/)
 })
 
 test('judge: each single fault fails the run', () => {

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { Screen } from './screen.ts'
+import { redis } from './settings.ts'
 import { Story } from './story.ts'
 import { describe } from './summary.ts'
 
@@ -14,21 +15,27 @@ const usage = `Usage: npm run demo [-- options]
   --help      print this text
 `
 
-const { values: options } = parseArgs({
-  options: {
-    json: { type: 'boolean', default: false },
-    sabotage: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false }
-  }
-})
-
-if (options.help) {
+const options = readOptions()
+if (options === null) {
+  process.exitCode = 2
+} else if (options.help) {
   process.stdout.write(usage)
 } else {
-  await run()
+  process.exitCode = await run(options.json, options.sabotage)
 }
 
-async function run (): Promise<void> {
+function readOptions () {
+  const flag = { type: 'boolean', default: false } as const
+  try {
+    return parseArgs({ options: { json: flag, sabotage: flag, help: flag } }).values
+  } catch (error) {
+    process.stderr.write(`${text(error)}\n\n${usage}`)
+    return null
+  }
+}
+
+/** Resolves to the exit code. */
+async function run (isJson: boolean, sabotage: boolean): Promise<number> {
   const stop = new AbortController()
   let signalNumber = 0
   for (const [name, number] of [['SIGHUP', 1], ['SIGINT', 2], ['SIGTERM', 15]] as const) {
@@ -40,27 +47,28 @@ async function run (): Promise<void> {
   }
   process.stdout.on('error', error => stop.abort(error)) // the reader has gone, as in `| head`
 
-  const screen = options.json ? null : new Screen(process.stdout)
+  const screen = isJson ? null : new Screen(process.stdout)
   const keyPrefix = `coordinator-demo-${randomBytes(4).toString('hex')}`
-  const story = new Story({ keyPrefix, screen, stop, sabotage: options.sabotage })
+  const story = new Story({ keyPrefix, screen, sabotage, stop })
   try {
     const summary = await story.play()
     screen?.close()
-    process.stdout.write(options.json ? `${JSON.stringify(summary, null, 2)}\n` : `${describe(summary).join('\n')}\n`)
-    process.exitCode = summary.ok ? 0 : 1
+    await story.cleanUp()
+    process.stdout.write(isJson ? `${JSON.stringify(summary, null, 2)}\n` : `${describe(summary).join('\n')}\n`)
+    return summary.ok ? 0 : 1
   } catch (error) {
     screen?.close()
-    if (signalNumber === 0) process.stderr.write(`The demo failed: ${text(stop.signal.reason ?? error)}\n`)
-    process.exitCode = signalNumber === 0 ? 1 : 128 + signalNumber
-  } finally {
-    await story.cleanUp().catch(error => {
-      // After Ctrl-C the store may have been stopped before us, and the keys with it.
-      if (signalNumber === 0) process.stderr.write(`The keys ${keyPrefix}:* could not be removed: ${text(error)}\n`)
-      process.exitCode ||= 1
-    })
+    await story.cleanUp().catch(() => {}) // the store may have gone, and the keys with it
+    if (signalNumber > 0) return 128 + signalNumber
+    process.stderr.write(`The demo failed with the store at ${withoutPassword(redis)}: ${text(stop.signal.reason ?? error)}\n`)
+    return 1
   }
 }
 
 function text (error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+function withoutPassword (url: string): string {
+  return url.replace(/\/\/.*@/, '//')
 }

@@ -25,7 +25,7 @@ export class Story {
   readonly #options: StoryOptions
   readonly #signal: AbortSignal
   readonly #tally = new Tally()
-  readonly #pods: PodProcess[]
+  readonly #pods: PodProcess[] = []
   readonly #callers: Caller[]
   /** Reads the truth, past every cache, for the table and the verdict. */
   readonly #observer: Registry
@@ -33,21 +33,19 @@ export class Story {
   #isOver = false
 
   constructor (options: StoryOptions) {
-    const { keyPrefix, stop } = options
+    const { keyPrefix } = options
     this.#options = options
-    this.#signal = stop.signal
-    this.#pods = ['pod-1', 'pod-2', 'pod-3'].map(memberId => new PodProcess(memberId, keyPrefix, error => stop.abort(error)))
+    this.#signal = options.stop.signal
     this.#callers = [new Caller(keyPrefix, this.#tally), new Caller(keyPrefix, this.#tally)]
     this.#observer = new Registry({ redis, keyPrefix, memberIndex: true, cache: false })
   }
 
   async play (): Promise<Summary> {
-    const [, killed, drained] = this.#pods as [PodProcess, PodProcess, PodProcess]
     const tally = this.#tally
+    await this.#observer.listLiveMembers() // no store, no demo
 
     this.#begin('start', `three pods as processes; keys ${this.#options.keyPrefix}:*`)
-    await Promise.all(this.#pods.map(pod => pod.ready(this.#signal)))
-    for (const pod of this.#pods) this.#detail(`${pod.memberId} at ${pod.address}, pid ${pod.pid}`)
+    const [, killed, drained] = await Promise.all([this.#startPod('pod-1'), this.#startPod('pod-2'), this.#startPod('pod-3')])
 
     this.#begin('claim', 'two callers; the first request for a destination claims it')
     this.#watching = this.#watch()
@@ -114,6 +112,14 @@ export class Story {
       if (performance.now() > deadline) throw new Error(`Expected that within 15 s ${claim}`)
       await this.#pause(50)
     }
+  }
+
+  async #startPod (memberId: string): Promise<PodProcess> {
+    const pod = new PodProcess(memberId, this.#options.keyPrefix, error => this.#options.stop.abort(error))
+    this.#pods.push(pod)
+    await pod.ready(this.#signal)
+    this.#detail(`${memberId} at ${pod.address}, pid ${pod.pid}`)
+    return pod
   }
 
   async #misroute (): Promise<void> {
