@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import test from 'node:test'
+import { isCoordinatorError } from '../../src/errors.ts'
+import { manyIds, setScriptScene, trickyIds } from '../support/script-scene.ts'
+
+test('resolve.lua: an unknown destination is empty, one whose pods are dead is orphaned, and no key is made', async t => {
+  const scene = await setScriptScene(t)
+  await scene.bindRaw('lost', 'gone-1')
+  const { destinationBase, memberBase } = scene.names
+
+  const reply = await scene.run('resolve', [destinationBase, memberBase], ['unknown', 'lost'])
+
+  assert.deepEqual(reply, ['empty', 0, 0, '0', 'orphaned', 0, 1, 'gone-1', '0'])
+  assert.deepEqual(await scene.keys(), ['destination:lost'])
+  assert.deepEqual(await scene.heard(), [])
+})
+
+test('resolve.lua: a bound destination comes with each live pod as its record says and with the dead ids', async t => {
+  const scene = await setScriptScene(t)
+  await scene.rawMember('pod-1', { load: '0.25', pending: '2' }, 20)
+  await scene.bindRaw('d', 'pod-1')
+  const { destinationBase, memberBase } = scene.names
+
+  const reply = await scene.run('resolve', [destinationBase, memberBase], ['d']) as unknown[]
+
+  const ttlMs = reply[7] as number
+  assert.deepEqual(reply.toSpliced(7, 1), ['bound', 1, 'pod-1', 'http://pod-1.test:3000', '0.25', '2', '', 0, '0'])
+  assert.ok(ttlMs > 1000 && ttlMs <= 20_000, `remaining ttl is ${ttlMs}`)
+
+  await scene.bindRaw('d', 'gone')
+  const [decision] = await scene.plain.resolve(['d'])
+  assert.ok(decision && !isCoordinatorError(decision))
+  assert.deepEqual(decision.live.map(({ memberId }) => memberId), ['pod-1'])
+  assert.deepEqual(decision.dead, ['gone'])
+  assert.deepEqual(decision.figures, [])
+  assert.deepEqual(await scene.pods('d'), ['gone', 'pod-1'], 'a dead pod is left to prune')
+})
+
+test('resolve.lua: a record that does not expire has no remaining ttl, one without load says so', async t => {
+  const scene = await setScriptScene(t)
+  await scene.raw.hset(scene.key('member', 'pod-1'), 'address', 'http://x')
+  await scene.bindRaw('d', 'pod-1')
+  const { destinationBase, memberBase } = scene.names
+
+  assert.deepEqual(await scene.run('resolve', [destinationBase, memberBase], ['d']), ['bound', 1, 'pod-1', 'http://x', '', '', '', -1, 0, '0'])
+  const [decision] = await scene.plain.resolve(['d'])
+  assert.ok(decision && !isCoordinatorError(decision))
+  assert.deepEqual(decision.live[0], { memberId: 'pod-1', address: 'http://x', load: NaN, pending: 0, draining: false, remainingMs: Infinity })
+})
+
+test('resolve.lua: draining is any text but none, 0 and false; a record without an address is dead', async t => {
+  const scene = await setScriptScene(t)
+  const flags = { a: '', b: '0', c: 'false', d: '1', e: 'true', f: 'yes' }
+  for (const [memberId, draining] of Object.entries(flags)) await scene.rawMember(memberId, { draining })
+  await scene.rawMember('no-address', { address: '' })
+  await scene.raw.hset(scene.key('member', 'load-alone'), 'load', '1')
+  await scene.bindRaw('d', ...Object.keys(flags), 'no-address', 'load-alone')
+
+  const [decision] = await scene.plain.resolve(['d'])
+
+  assert.ok(decision && !isCoordinatorError(decision))
+  const draining = decision.live.filter(pod => pod.draining).map(({ memberId }) => memberId).sort()
+  assert.deepEqual(draining, ['d', 'e', 'f'])
+  assert.equal(decision.live.length, 6)
+  assert.deepEqual(decision.dead.sort(), ['load-alone', 'no-address'])
+})
+
+test('resolve.lua: of 32 ids two that cannot be read answer with their error and the others with their pods', async t => {
+  const scene = await setScriptScene(t)
+  for (const memberId of ['pod-1', 'pod-2', 'pod-3']) await scene.rawMember(memberId)
+  const ids = manyIds(32, 'd')
+  for (const id of ids) await scene.bindRaw(id, 'pod-1')
+  await scene.raw.set(scene.key('destination', 'd-3'), 'text', 'EX', 60)
+  // The pods before the broken record were read already: none of them may stay in the reply.
+  await scene.raw.set(scene.key('member', 'broken'), 'text', 'EX', 60)
+  await scene.bindRaw('d-17', 'pod-2', 'pod-3', 'broken')
+
+  const decisions = await scene.plain.resolve(ids)
+
+  assert.equal(decisions.length, 32)
+  for (const [at, decision] of decisions.entries()) {
+    if (at === 3 || at === 17) {
+      assert.ok(isCoordinatorError(decision, 'PLT_COORDINATOR_STORE_REFUSED'), `d-${at}`)
+      assert.match(decision.message, /WRONGTYPE/)
+    } else {
+      assert.ok(!isCoordinatorError(decision), `d-${at}`)
+      assert.deepEqual([decision.status, decision.live.map(({ memberId }) => memberId), decision.dead], ['bound', ['pod-1'], []], `d-${at}`)
+    }
+  }
+})
+
+test('resolve.lua: ids that look alike, or like keys or replies, are kept apart', async t => {
+  const scene = await setScriptScene(t)
+  for (const [at, id] of trickyIds.entries()) {
+    await scene.raw.hset(scene.key('member', id), 'address', `http://${at}`, 'load', at)
+    await scene.bindRaw(id, id)
+  }
+
+  for (let from = 0; from < trickyIds.length; from += 32) {
+    const ids = trickyIds.slice(from, from + 32)
+    const decisions = await scene.plain.resolve(ids)
+    for (const [at, decision] of decisions.entries()) {
+      assert.ok(!isCoordinatorError(decision))
+      const found = decision.live.map(({ memberId, address }) => ({ memberId, address }))
+      assert.deepEqual(found, [{ memberId: ids[at], address: `http://${from + at}` }])
+    }
+  }
+})
+
+test('resolve.lua: 20,000 dead pods and one live one are read in one go', async t => {
+  const scene = await setScriptScene(t)
+  await scene.rawMember('pod-1')
+  await scene.bindRaw('d', ...manyIds(20_000), 'pod-1')
+
+  const [decision] = await scene.plain.resolve(['d'])
+
+  assert.ok(decision && !isCoordinatorError(decision))
+  assert.equal(decision.status, 'bound')
+  assert.deepEqual(decision.live.map(({ memberId }) => memberId), ['pod-1'])
+  assert.equal(new Set(decision.dead).size, 20_000)
+})
+
+for (const name of ['resolve', 'list-members', 'resolve-lock']) {
+  test(`${name}.lua: runs where the server allows no write`, async t => {
+    const scene = await setScriptScene(t)
+    await scene.register('pod-1', 'one')
+    await scene.bindRaw('d', 'pod-1', 'gone')
+    await scene.raw.sadd(scene.key('members'), 'gone')
+    await scene.raw.hset(scene.key('lock', 'd'), 'podId', 'pod-1')
+    const text = readFileSync(new URL(`../../lua/${name}.lua`, import.meta.url), 'utf8')
+    const keys: Record<string, string[]> = {
+      resolve: [scene.key('destination', ''), scene.key('member', '')],
+      'list-members': [scene.key('members'), scene.key('member', '')],
+      'resolve-lock': [scene.key('lock', 'd'), scene.key('member', '')]
+    }
+    const args = name === 'resolve' ? ['d'] : []
+
+    const reply = await scene.raw.call('EVAL_RO', text, 2, ...keys[name] as string[], ...args) as unknown[]
+
+    assert.ok(reply.includes('pod-1'))
+  })
+}
