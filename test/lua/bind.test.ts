@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { manyIds, setScriptScene, trickyIds } from '../support/script-scene.ts'
+
+const byRegistry = (memberId: string): { memberId: string, incarnation: string } => ({ memberId, incarnation: '' })
+
+test('bind.lua: the first pod is bound without a message, a second with one, and each counts as pending', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one', { loadPerBinding: 0.1 })
+  await scene.register('pod-2', 'two')
+  await scene.heard()
+
+  assert.equal(await scene.plain.bind('d', byRegistry('pod-1')), 'bound')
+  assert.deepEqual(await scene.heard(), [])
+  assert.equal(await scene.plain.bind('d', byRegistry('pod-2')), 'bound')
+  assert.deepEqual(await scene.heard(), ['d d'])
+
+  assert.deepEqual(await scene.pods('d'), ['pod-1', 'pod-2'])
+  assert.equal(Number((await scene.record('pod-1'))['pending']), 0.1)
+  assert.equal((await scene.record('pod-2'))['pending'], '1')
+  assert.deepEqual(await scene.keys(), ['destination:d', 'features', 'member:pod-1', 'member:pod-2', 'members'])
+})
+
+test('bind.lua: a pod that is in the set already is present, adds nothing and publishes nothing, and its index is healed', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one')
+  await scene.bindRaw('d', 'pod-1', 'other')
+  await scene.heard()
+
+  assert.equal(await scene.indexed.bind('d', byRegistry('pod-1')), 'present')
+
+  assert.equal((await scene.record('pod-1'))['pending'], '0')
+  assert.deepEqual(await scene.owned('pod-1'), ['d'])
+  assert.deepEqual(await scene.heard(), [])
+})
+
+test('bind.lua: a draining or dead pod is refused and no key is made', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('draining', 'one', { isDraining: true })
+  await scene.rawMember('plain', { draining: 'true' })
+  await scene.rawMember('no-address', { address: '' })
+  await scene.raw.hset(scene.key('member', 'load-alone'), 'load', '1')
+  const keys = await scene.keys()
+  await scene.heard()
+
+  for (const memberId of ['draining', 'plain', 'no-address', 'load-alone', 'gone']) {
+    assert.equal(await scene.indexed.bind('d', byRegistry(memberId)), 'refused', memberId)
+  }
+  assert.equal(await scene.indexed.bind('d', { memberId: 'draining', incarnation: 'one' }), 'refused')
+  assert.equal(await scene.indexed.bind('d', { memberId: 'gone', incarnation: 'one' }), 'refused')
+
+  assert.deepEqual(await scene.keys(), keys)
+  assert.deepEqual(await scene.heard(), [])
+})
+
+test('bind.lua: draining written as no text, 0 or false is none', async t => {
+  const scene = await setScriptScene(t)
+  for (const draining of ['', '0', 'false']) {
+    await scene.rawMember('plain', { draining })
+    assert.equal(await scene.plain.bind(`d-${draining}`, byRegistry('plain')), 'bound', `'${draining}'`)
+  }
+})
+
+test('bind.lua: a member binds itself by its own incarnation; by another it is superseded, draining or not, and writes nothing (G21)', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'new')
+  await scene.heard()
+  const keys = await scene.keys()
+
+  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'old' }), 'superseded')
+  await scene.register('pod-1', 'new', { isDraining: true })
+  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'old' }), 'superseded')
+  assert.deepEqual(await scene.keys(), keys)
+  await scene.register('pod-1', 'new')
+  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'new' }), 'bound')
+  assert.deepEqual(await scene.owned('pod-1'), ['d'])
+})
+
+test('bind.lua: a record written with plain commands is bound for a registry and for a member, pending until its next EXPIRE', async t => {
+  const scene = await setScriptScene(t)
+  await scene.rawMember('plain')
+  const key = scene.key('member', 'plain')
+
+  assert.equal(await scene.plain.bind('d-1', byRegistry('plain')), 'bound')
+  assert.equal(await scene.plain.bind('d-2', { memberId: 'plain', incarnation: 'any' }), 'bound')
+  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}/2`)
+  await scene.raw.expire(key, 300)
+  assert.equal(await scene.plain.bind('d-3', byRegistry('plain')), 'bound')
+
+  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}/1`)
+  assert.equal((await scene.record('plain'))['pending'], undefined)
+})
+
+test('bind.lua: pending that is no number starts anew', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one')
+  for (const [pending, bindingLoad, sum] of [['nan', '2', 2], ['inf', 'inf', 1], ['', '', 1], ['1e-3', '1e-3', 0.002]] as const) {
+    await scene.raw.hset(scene.key('member', 'pod-1'), { pending, bindingLoad })
+    await scene.raw.del(scene.key('destination', 'd'))
+    await scene.plain.bind('d', byRegistry('pod-1'))
+    assert.equal(Number((await scene.record('pod-1'))['pending']), sum, `${pending} + ${bindingLoad}`)
+  }
+})
+
+test('bind.lua: with the member index off no owned set is made', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one')
+  await scene.plain.bind('d', byRegistry('pod-1'))
+  assert.deepEqual(await scene.owned('pod-1'), [])
+})
+
+test('bind.lua: a destination key of another type is refused with nothing written (I4)', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one')
+  await scene.raw.set(scene.key('destination', 'd'), 'text', 'EX', 60)
+
+  await assert.rejects(scene.indexed.bind('d', byRegistry('pod-1')), { code: 'PLT_COORDINATOR_STORE_REFUSED' })
+
+  assert.deepEqual(await scene.owned('pod-1'), [])
+  assert.equal((await scene.record('pod-1'))['pending'], '0')
+})
+
+test('bind.lua: 50 pods that bind at once are all bound, each counted once', async t => {
+  const scene = await setScriptScene(t)
+  const memberIds = manyIds(50, 'pod')
+  for (const memberId of memberIds) await scene.register(memberId, 'one')
+
+  const statuses = await Promise.all([...memberIds, ...memberIds].map(memberId => scene.indexed.bind('d', byRegistry(memberId))))
+
+  assert.equal(statuses.filter(status => status === 'bound').length, 50)
+  assert.deepEqual(await scene.pods('d'), [...memberIds].sort())
+  for (const memberId of memberIds) assert.equal((await scene.record(memberId))['pending'], '1')
+})
+
+test('bind.lua, unbind.lua: ids that look alike are kept apart', async t => {
+  const scene = await setScriptScene(t)
+  for (const id of trickyIds) await scene.raw.hset(scene.key('member', id), 'address', 'http://x')
+
+  for (const id of trickyIds) assert.equal(await scene.indexed.bind(id, byRegistry(id)), 'bound')
+  for (const id of trickyIds) assert.deepEqual([await scene.pods(id), await scene.owned(id)], [[id], [id]])
+  for (const [at, id] of trickyIds.entries()) {
+    assert.equal(await scene.indexed.unbind(id, byRegistry(trickyIds[at + 1] ?? 'b')), 'absent')
+    assert.equal(await scene.indexed.unbind(id, byRegistry(id)), 'unbound')
+  }
+  assert.deepEqual((await scene.keys()).filter(name => !name.startsWith('member:')), [])
+})
