@@ -6,6 +6,7 @@ export default [
     ignores: ['dist/**', 'coverage/**', 'bench/out/**', 'node_modules/**']
   }),
   {
+    files: ['**/*.ts'],
     rules: {
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-explicit-any': 'error'

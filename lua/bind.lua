@@ -36,9 +36,12 @@ local function finite(text)
   return nil
 end
 
-local isFirst = redis.call('EXISTS', destinationKey) == 0
+-- These reads also find a key of another type, before anything is written.
+local isFirst = redis.call('SCARD', destinationKey) == 0
+local isPresent = redis.call('SISMEMBER', destinationKey, memberId) == 1
 if hasIndex then redis.call('SADD', ownedKey, destinationId) end
-if redis.call('SADD', destinationKey, memberId) == 0 then return 'present' end
+if isPresent then return 'present' end
+redis.call('SADD', destinationKey, memberId)
 
 -- What the binding adds to the pod's load, until its heartbeat has counted it (see claim.lua).
 local bindingLoad = finite(record[5]) or 1

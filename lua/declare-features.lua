@@ -9,8 +9,13 @@ local featuresKey = KEYS[1]
 local reply = {}
 
 for i = 1, #ARGV, 2 do
-  redis.call('HSETNX', featuresKey, ARGV[i], ARGV[i + 1])
-  reply[#reply + 1] = redis.call('HGET', featuresKey, ARGV[i])
+  local recorded = redis.call('HGET', featuresKey, ARGV[i])
+  -- Written only where there is none: a full or read-only server is no reason to refuse a reader.
+  if not recorded then
+    recorded = ARGV[i + 1]
+    redis.call('HSET', featuresKey, ARGV[i], recorded)
+  end
+  reply[#reply + 1] = recorded
 end
 
 return reply

@@ -17,9 +17,9 @@
 -- ARGV[11] ttl of a lock in ms
 -- ARGV[12] and on: lockIds
 --
--- Reply: status, registeredAt, pending, missingCount, then the locks that expired, then those that are another's now
+-- Reply: status, registeredAt, pending, missingCount, then the locks to write again, then those that are another pod's now
 --   'beat'        the record was there
---   'restored'    it had expired: written anew
+--   'restored'    it had expired, or was not this incarnation's: written anew
 --   'superseded'  a later incarnation holds the memberId: nothing was written
 
 local membersKey = KEYS[1]
@@ -61,24 +61,26 @@ redis.call('HSET', memberKey, 'address', ARGV[5], 'load', ARGV[6], 'incarnation'
 redis.call('HDEL', memberKey, 'plainPending')
 if isDraining then redis.call('HSET', memberKey, 'draining', '1') else redis.call('HDEL', memberKey, 'draining') end
 redis.call('PEXPIRE', memberKey, ttlMs)
-if not exists or isDraining ~= (wasDraining or false) then
+if not isOwn or isDraining ~= (wasDraining or false) then
   redis.pcall('PUBLISH', channel, 'm ' .. memberId .. (isDraining and ' draining' or ' up'))
 end
 
 local missing, lost = {}, {}
 for i = 12, #ARGV do
   local lockKey = lockBase .. ARGV[i]
-  local lock = redis.call('HMGET', lockKey, 'podId', 'incarnation')
-  if not lock[1] then
-    missing[#missing + 1] = ARGV[i]
-  elseif lock[1] == memberId and lock[2] == incarnation then
+  -- An error is a key of another type, which is not ours either.
+  local lock = redis.pcall('HMGET', lockKey, 'podId', 'incarnation')
+  if lock.err or (lock[1] and lock[1] ~= memberId) then
+    lost[#lost + 1] = ARGV[i]
+  elseif lock[1] and lock[2] == incarnation then
     redis.call('PEXPIRE', lockKey, lockTtlMs)
   else
-    lost[#lost + 1] = ARGV[i]
+    -- Gone, or minted by an earlier process of this memberId while our record had expired: this one is the later.
+    missing[#missing + 1] = ARGV[i]
   end
 end
 
-local reply = { exists and 'beat' or 'restored', registeredAtText, pendingText, #missing }
+local reply = { isOwn and 'beat' or 'restored', registeredAtText, pendingText, #missing }
 for i = 1, #missing do reply[#reply + 1] = missing[i] end
 for i = 1, #lost do reply[#reply + 1] = lost[i] end
 return reply

@@ -22,6 +22,8 @@ local record = redis.call('HMGET', memberKey, 'incarnation', 'registeredAt')
 local isOther = record[1] and record[1] ~= incarnation
 if isOther and (tonumber(record[2] or '') or 0) >= registeredAt then return 'superseded' end
 
+-- An addition first: a full server (maxmemory) refuses it, and nothing has been written.
+redis.call('HSET', lockKey, 'podId', ARGV[1])
 redis.call('DEL', lockKey)
 redis.call('HSET', lockKey, 'podId', ARGV[1], 'destinationId', ARGV[5], 'incarnation', incarnation)
 for i = 6, #ARGV, 2 do redis.call('HSET', lockKey, ARGV[i], ARGV[i + 1]) end

@@ -41,7 +41,7 @@ registeredAt = string.format('%.0f', registeredAt)
 local pending = record[1] == incarnation and record[3] or '0'
 
 redis.call('SADD', membersKey, memberId)
-redis.call('HSETNX', featuresKey, 'memberIndex', ARGV[9])
+redis.call('HSET', featuresKey, 'memberIndex', recordedIndex)
 redis.call('DEL', memberKey)
 redis.call('HSET', memberKey, 'address', ARGV[4], 'load', ARGV[5], 'incarnation', incarnation, 'registeredAt', registeredAt,
   'bindingLoad', ARGV[7], 'pending', pending)

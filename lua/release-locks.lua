@@ -14,7 +14,7 @@ local released = 0
 
 for i = 3, #ARGV do
   local lockKey = lockBase .. ARGV[i]
-  local lock = redis.call('HMGET', lockKey, 'podId', 'incarnation')
+  local lock = redis.pcall('HMGET', lockKey, 'podId', 'incarnation') -- an error, for a key of another type, has no fields
   if lock[1] == memberId and (not lock[2] or lock[2] == incarnation) then
     released = released + redis.call('DEL', lockKey)
   end

@@ -29,7 +29,7 @@ if incarnation ~= '' then
 end
 
 local removed = redis.call('SREM', destinationKey, memberId)
-if hasIndex then redis.call('SREM', ownedKey, destinationId) end
+if hasIndex then redis.pcall('SREM', ownedKey, destinationId) end
 if removed == 0 then return 'absent' end
 redis.pcall('PUBLISH', channel, 'd ' .. destinationId)
 

@@ -24,6 +24,7 @@ export class BackgroundWork {
 
   async #run (name: string, work: () => Promise<unknown>): Promise<void> {
     try {
+      await null // what throws at once must not be forgotten before it is remembered
       await work()
     } catch (error) {
       this.#report(error instanceof CoordinatorError

@@ -42,7 +42,7 @@ export class BindingCache<T> {
   constructor ({ cache, random, now }: BindingCacheOptions) {
     this.#ttlMs = cache?.ttlMs ?? 0
     // lru-cache asks its clock at most once a millisecond, which keeps a hit cheap.
-    this.#bindings = cache === null ? null : new LRUCache({ max: cache.max, ttl: cache.ttlMs, perf: { now } })
+    this.#bindings = cache === null ? null : new LRUCache({ max: cache.max, ttl: Math.ceil(cache.ttlMs), perf: { now } })
     this.#rotations = new LRUCache({ max: cache?.max ?? defaultMax })
     this.#random = random
     this.#now = now

@@ -1,4 +1,5 @@
 import { Redis } from 'iovalkey'
+import type { RedisOptions } from 'iovalkey'
 import { publish } from './diagnostics.ts'
 import { CoordinatorError } from './errors.ts'
 import { hasHashTag } from './keys.ts'
@@ -29,7 +30,7 @@ export class Connection {
   readonly owned: boolean
   readonly #keyPrefix: string
   readonly #timeoutMs: number
-  readonly #onError: (error: CoordinatorError) => void
+  readonly #onError: (error: CoordinatorError) => unknown
   readonly #hear: (cause: Error) => void
   #pending = 0
   #idle: (() => void) | undefined
@@ -41,10 +42,8 @@ export class Connection {
     this.#onError = options.onError
     this.owned = typeof options.redis === 'string'
     if (typeof options.redis !== 'string') refuseClusterWithoutHashTag(options.redis, options.keyPrefix)
-    this.client = typeof options.redis === 'string'
-      ? new Redis(options.redis, { maxRetriesPerRequest: 1, connectTimeout: 2000, ...options.redisOptions })
-      : options.redis
-    this.#hear = cause => this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, cause))
+    this.client = typeof options.redis === 'string' ? openClient(options.redis, options.redisOptions) : options.redis
+    this.#hear = cause => this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, withoutSecrets(cause)))
     if (this.owned) this.client.on('error', this.#hear) // for good: it may still speak of its socket while it closes
     else listen(this.client, this.#hear)
   }
@@ -61,10 +60,8 @@ export class Connection {
   /** Tells of a failure that no caller is told of. */
   report (error: CoordinatorError): void {
     publish('error', { keyPrefix: this.#keyPrefix, error })
-    try {
-      this.#onError(error)
-    } catch { // a throwing listener must not take down what it listens to
-    }
+    // A listener that throws, or is async and rejects, must not take down what it listens to.
+    start(async () => await this.#onError(error)).catch(() => {})
   }
 
   /**
@@ -104,7 +101,7 @@ export class Connection {
     if (this.#pending > 0) await new Promise<void>(resolve => { this.#idle = resolve })
     if (this.owned) {
       // quit() waits for the offline queue of a client that cannot connect, and its reply may never come.
-      if (this.client.status === 'ready') await settleWithin(this.client.quit(), quitTimeoutMs)
+      if (this.client.status === 'ready') await settlesWithin(this.client.quit(), quitTimeoutMs)
       this.client.disconnect()
     }
     if (!this.owned) unlisten(this.client, this.#hear)
@@ -121,8 +118,9 @@ export function replyCode (error: unknown): string | undefined {
 }
 
 /** Gives the caller the coded error that an error of the client, or the text of an error reply, stands for. */
-export function toCoordinatorError (cause: unknown, kind: CommandKind): CoordinatorError {
-  if (cause instanceof CoordinatorError) return cause
+export function toCoordinatorError (failure: unknown, kind: CommandKind): CoordinatorError {
+  if (failure instanceof CoordinatorError) return failure
+  const cause = withoutSecrets(failure)
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error ? replyCode(cause) : message.split(' ', 1)[0]
   if (code === undefined) return unavailable(kind, message, cause)
@@ -132,6 +130,24 @@ export function toCoordinatorError (cause: unknown, kind: CommandKind): Coordina
       `Valkey runs as a cluster: pass a Cluster client and a keyPrefix with a hash tag, such as '{myservice}' (it answered ${message})`, cause)
   }
   return new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', `Valkey refused the command: ${message}`, cause)
+}
+
+function openClient (url: string, redisOptions: RedisOptions): Redis {
+  const options = { maxRetriesPerRequest: 1, connectTimeout: 2000, ...redisOptions }
+  if (!url.startsWith('unix:')) return new Redis(url, options)
+  const { pathname, searchParams } = new URL(url)
+  const db = searchParams.get('db')
+  return new Redis({ ...options, path: decodeURIComponent(pathname), ...(db === null ? {} : { db: Number(db) }) })
+}
+
+// iovalkey keeps the command with its arguments on an error reply: those of AUTH and HELLO are a password.
+function withoutSecrets (cause: unknown): unknown {
+  const name = (cause as { command?: { name?: unknown } } | null)?.command?.name
+  if (!(cause instanceof Error) || typeof name !== 'string' || !/^(auth|hello)$/i.test(name)) return cause
+  const copy = new Error(cause.message)
+  copy.name = cause.name
+  if (cause.stack !== undefined) copy.stack = cause.stack
+  return copy
 }
 
 // A client that throws instead of rejecting must not leave its caller's timer and count behind.
@@ -169,9 +185,11 @@ function unlisten (client: StoreClient, hear: (cause: Error) => void): void {
   subscriptions.delete(client)
 }
 
-async function settleWithin (work: Promise<unknown>, ms: number): Promise<void> {
+/** Waits for work to be fulfilled or rejected, for so many milliseconds at most; tells whether it was. */
+export async function settlesWithin (work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<void>(resolve => { timer = setTimeout(resolve, ms) })
-  await Promise.race([work.then(() => {}, () => {}), limit])
+  const limit = new Promise<boolean>(resolve => { timer = setTimeout(resolve, ms, false) })
+  const isSettled = await Promise.race([work.then(() => true, () => true), limit])
   clearTimeout(timer)
+  return isSettled
 }

@@ -22,9 +22,9 @@ const statusCodes = {
   PLT_COORDINATOR_SUPERSEDED: 409,
   /** The call needs `register()` first, or again after `deregister()`. */
   PLT_COORDINATOR_NOT_REGISTERED: 409,
-  /** Valkey did not answer in time, is loading, read-only, or unreachable. A write has an unknown outcome. */
+  /** Valkey did not answer in time, and a write has an unknown outcome; or it answered that it is loading, read-only or full. */
   PLT_COORDINATOR_UNAVAILABLE: 503,
-  /** Valkey answered, and refused: wrong type of key, no permission, out of memory. Nothing was half written. */
+  /** Valkey answered, and refused: a key of another type, no permission. */
   PLT_COORDINATOR_STORE_REFUSED: 500,
   /** `close()` was called on this instance. */
   PLT_COORDINATOR_CLOSED: 503

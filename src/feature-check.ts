@@ -27,11 +27,7 @@ export class FeatureCheck {
   ready (): Promise<void> | undefined {
     if (this.#isDone) return undefined
     if (!this.#options.strictFeatures) {
-      this.#isDone = true
-      this.#background.start('check the features', () => this.#run().catch(error => {
-        this.#isDone = false
-        throw error
-      }))
+      this.#background.start('check the features', () => this.#run())
       return undefined
     }
     this.#check ??= this.#run().finally(() => { this.#check = undefined })

@@ -7,6 +7,7 @@ export class LoadSource {
   readonly #report: (error: CoordinatorError) => void
   #last = NaN
   #asking: Promise<number> | undefined
+  readonly #waiting = new Set<() => void>()
 
   constructor (getLoad: () => unknown, timeoutMs: number, report: (error: CoordinatorError) => void) {
     this.#getLoad = getLoad
@@ -23,13 +24,24 @@ export class LoadSource {
   async read (): Promise<number> {
     // While one call hangs no second is made: it would hang as well, and pile up.
     this.#asking ??= this.#ask().finally(() => { this.#asking = undefined })
-    let timer: NodeJS.Timeout | undefined
-    const limit = new Promise<void>(resolve => { timer = setTimeout(resolve, this.#timeoutMs) })
-    const load = await Promise.race([this.#asking, limit])
+    let isLate = false
+    let stop = (): void => {}
+    const stopped = new Promise<void>(resolve => { stop = resolve })
+    const timer = setTimeout(() => {
+      isLate = true
+      stop()
+    }, this.#timeoutMs)
+    this.#waiting.add(stop)
+    const load = await Promise.race([this.#asking, stopped])
     clearTimeout(timer)
-    if (typeof load === 'number') return load
-    this.#report(new CoordinatorError('PLT_COORDINATOR_LOAD_UNKNOWN', `getLoad took longer than ${this.#timeoutMs} ms`))
-    return this.#last
+    this.#waiting.delete(stop)
+    if (isLate) this.#report(new CoordinatorError('PLT_COORDINATOR_LOAD_UNKNOWN', `getLoad took longer than ${this.#timeoutMs} ms`))
+    return load ?? this.#last
+  }
+
+  /** Ends the wait of every `read()` under way, which then answers with the load last known. */
+  stopWaiting (): void {
+    for (const stop of this.#waiting) stop()
   }
 
   async #ask (): Promise<number> {

@@ -1,3 +1,4 @@
+import { settlesWithin } from './connection.ts'
 import { publish } from './diagnostics.ts'
 import { CoordinatorError } from './errors.ts'
 import { encodeFeature, featureMismatch } from './feature-check.ts'
@@ -34,7 +35,8 @@ export class Membership {
   /** Rises when the member leaves, so that what began before does not write after. */
   #departures = 0
   #beat: Promise<boolean> | undefined
-  #lastWrite: Promise<unknown> = Promise.resolve()
+  /** Settled when the write before and all earlier ones are. Never rejects. */
+  #lastWrite: Promise<void> = Promise.resolve()
 
   constructor ({ options, incarnation, scripts, load, locks, report }: MembershipOptions) {
     this.#options = options
@@ -106,6 +108,7 @@ export class Membership {
   leave (): void {
     this.#departures++
     this.#standing = 'left'
+    this.#load.stopWaiting()
   }
 
   /** Another process registered this memberId later: only `register()` makes this one write again. */
@@ -147,11 +150,20 @@ export class Membership {
   /**
    * One write to the record at a time. Two that overlap could swap places, when the first has to send its script's text again: a beat
    * that began before setDraining(true) would take the flag back, one that began before deregister() would revive the record.
+   * A write whose turn does not come within `storeTimeout` is not made: behind a frozen store a queue would settle ever later.
    */
-  #inTurn<T> (write: () => Promise<T>): Promise<T> {
-    const turn = this.#lastWrite.then(write)
-    this.#lastWrite = turn.catch(() => {})
-    return turn
+  async #inTurn<T> (write: () => Promise<T>): Promise<T> {
+    const earlier = this.#lastWrite
+    let passOn = (): void => {}
+    this.#lastWrite = new Promise(resolve => { passOn = resolve })
+    try {
+      if (!await settlesWithin(earlier, this.#options.storeTimeoutMs)) {
+        throw new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', 'Valkey is not available: an earlier write of this member is still waiting, so this one was not sent')
+      }
+      return await write()
+    } finally {
+      earlier.then(passOn)
+    }
   }
 
   #record (): MemberRecord {

@@ -5,7 +5,8 @@ import type { LockMetadata, MemberOptions, RegistryOptions, ResolveOptions, Stor
 const maxIdBytes = 16 * 1024
 const maxNameBytes = 256
 const maxTimerMs = 2 ** 31 - 1
-const maxCacheEntries = 2 ** 24
+// lru-cache takes its memory at once, some 50 bytes an entry.
+const maxCacheEntries = 2 ** 20
 const storeSchemes = new Set(['redis:', 'rediss:', 'valkey:', 'valkeys:', 'unix:'])
 const reservedLockFields = new Set(['podId', 'destinationId', 'incarnation', 'epoch'])
 
@@ -46,7 +47,7 @@ export function checkMemberOptions (options: MemberOptions): CheckedMemberOption
   const { memberId, address, ttl = 30, getLoad = () => 0, loadPerBinding = 1 } = options
   checkText('memberId', memberId, maxNameBytes)
   if (typeof address !== 'string' || !isAddress(address)) throw expected('address', 'a URL with a scheme and a host, such as http://10.0.0.7:3000', address)
-  if (!isNumber(ttl) || ttl <= 0 || ttl * 1000 > maxTimerMs) throw expected('ttl', 'a number of seconds > 0', ttl)
+  if (!isNumber(ttl) || ttl <= 0 || ttl * 1000 > maxTimerMs) throw expected('ttl', `a number of seconds > 0 and at most ${maxTimerMs / 1000}`, ttl)
   if (typeof getLoad !== 'function') throw expected('getLoad', 'a function', getLoad)
   if (!isNumber(loadPerBinding) || loadPerBinding < 0) throw expected('loadPerBinding', 'a number >= 0', loadPerBinding)
   return { ...store, memberId, address, ttlMs: Math.max(1, Math.round(ttl * 1000)), getLoad, loadPerBinding }
@@ -91,7 +92,7 @@ function checkStoreOptions (options: StoreOptions, name: string): CheckedStoreOp
   checkText('keyPrefix', keyPrefix, maxNameBytes)
   checkBoolean('memberIndex', memberIndex)
   checkBoolean('strictFeatures', strictFeatures)
-  if (!isNumber(storeTimeout) || storeTimeout <= 0 || storeTimeout > maxTimerMs) throw expected('storeTimeout', 'a number of milliseconds > 0', storeTimeout)
+  if (!isNumber(storeTimeout) || storeTimeout <= 0 || storeTimeout > maxTimerMs) throw expected('storeTimeout', `a number of milliseconds > 0 and at most ${maxTimerMs}`, storeTimeout)
   if (typeof onError !== 'function') throw expected('onError', 'a function', onError)
   return { redis, redisOptions, keyPrefix, memberIndex, strictFeatures, storeTimeoutMs: storeTimeout, onError }
 }
@@ -109,19 +110,27 @@ function checkUrl (url: string): void {
   // The text may hold a password, so no message repeats it.
   const refusal = (rule: string): CoordinatorError => new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected redis to be ${rule}`)
   if (!URL.canParse(url)) throw refusal('a URL such as redis://127.0.0.1:6379 (signs in a password percent-encoded), got text that is none')
-  const { protocol, hostname, pathname, username, password } = new URL(url)
+  const { protocol, hostname, pathname, search, hash, username, password } = new URL(url)
   if (!storeSchemes.has(protocol)) throw refusal(`a URL of scheme redis, rediss, valkey, valkeys or unix, got one of scheme ${protocol.slice(0, 32)}`)
+  // A / ? or # in a password that was not encoded ends the host part early, and leaves the @ behind.
+  if (hash !== '' || `${pathname}${search}`.includes('@')) throw refusal('a URL whose user and password are percent-encoded (/ is %2F, ? is %3F, # is %23, @ is %40)')
   if (protocol === 'unix:') {
-    if (pathname.length < 2) throw refusal('a URL with the path of a socket when its scheme is unix')
+    if (!url.startsWith('unix:///') || pathname.length < 2 || !isPercentEncoded(pathname) || !/^(\?db=\d+)?$/.test(search)) throw refusal('a URL such as unix:///run/valkey.sock or unix:///run/valkey.sock?db=2 when its scheme is unix')
     return
   }
   if (hostname === '') throw refusal('a URL with a host')
-  if (!/^(\/\d*)?$/.test(pathname)) throw refusal(`a URL whose path is a database number, got ${describe(pathname)}`)
+  if (!/^(\/\d*)?$/.test(pathname)) throw refusal('a URL whose path is a database number')
+  if (!isPercentEncoded(username) || !isPercentEncoded(password)) {
+    throw refusal('a URL whose user and password are percent-encoded (% is %25)')
+  }
+}
+
+function isPercentEncoded (text: string): boolean {
   try {
-    decodeURIComponent(username)
-    decodeURIComponent(password)
+    decodeURIComponent(text)
+    return true
   } catch {
-    throw refusal('a URL whose user and password are percent-encoded (a % sign is %25)')
+    return false
   }
 }
 
@@ -129,7 +138,7 @@ function checkCache (cache: RegistryOptions['cache'] = {}): CheckedRegistryOptio
   if (cache === false) return null
   if (typeof cache !== 'object' || cache === null) throw expected('cache', 'an object or false', cache)
   const { ttl = 5000, max = 10_000 } = cache
-  if (!isNumber(ttl) || ttl < 0 || ttl > maxTimerMs) throw expected('cache.ttl', 'a number of milliseconds >= 0', ttl)
+  if (!isNumber(ttl) || ttl < 0 || ttl > maxTimerMs) throw expected('cache.ttl', `a number of milliseconds from 0 to ${maxTimerMs}`, ttl)
   if (!Number.isInteger(max) || max < 0 || max > maxCacheEntries) throw expected('cache.max', `an integer from 0 to ${maxCacheEntries}`, max)
   return ttl === 0 || max === 0 ? null : { ttlMs: ttl, max }
 }

@@ -104,7 +104,7 @@ export interface StoreOptions {
   /** Milliseconds a call to Valkey may take before it fails with `PLT_COORDINATOR_UNAVAILABLE`. @defaultValue 2000 */
   storeTimeout?: number | undefined
   /** Hears of what no caller is told: lost connections, failed background work. Its own throwing costs nothing. */
-  onError?: ((error: CoordinatorError) => void) | undefined
+  onError?: ((error: CoordinatorError) => unknown) | undefined
 }
 
 export interface RegistryOptions extends StoreOptions {
