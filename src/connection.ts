@@ -12,6 +12,7 @@ export type CommandKind = 'read' | 'write'
 // Replies by which Valkey says "not now": loading, a replica, full, a cluster without its quorum. The first word of an error reply is
 // its code by the protocol.
 const transientCodes = new Set(['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS', 'MISCONF', 'OOM'])
+const ourCommands = new Set(['evalsha', 'eval', 'exists', 'smembers', 'sscan'])
 const clusterCodes = new Set(['MOVED', 'ASK', 'CROSSSLOT'])
 const quitTimeoutMs = 1000
 
@@ -67,9 +68,10 @@ export class Connection {
   /**
    * Sends a command and waits for its reply, for `storeTimeout` at most: a frozen server, and the offline queue of a client with
    * default options, would keep the caller waiting far longer.
+   * @param send may ask whether its caller still waits before it sends a second command: what was given up must not go on
    * @throws PLT_COORDINATOR_UNAVAILABLE, PLT_COORDINATOR_STORE_REFUSED, PLT_COORDINATOR_NO_HASH_TAG, PLT_COORDINATOR_CLOSED
    */
-  run<T> (send: () => Promise<T>, kind: CommandKind): Promise<T> {
+  run<T> (send: (isAwaited: () => boolean) => Promise<T>, kind: CommandKind): Promise<T> {
     if (this.#closing !== undefined) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
       this.#pending++
@@ -84,7 +86,7 @@ export class Connection {
       const timer = setTimeout(() => {
         if (settle()) reject(unavailable(kind, `no reply within ${this.#timeoutMs} ms`))
       }, this.#timeoutMs)
-      start(send).then(
+      start(() => send(() => !isSettled)).then(
         reply => { if (settle()) resolve(reply) },
         (cause: unknown) => { if (settle()) reject(toCoordinatorError(cause, kind)) }
       )
@@ -121,6 +123,8 @@ export function replyCode (error: unknown): string | undefined {
 export function toCoordinatorError (failure: unknown, kind: CommandKind): CoordinatorError {
   if (failure instanceof CoordinatorError) return failure
   const cause = withoutSecrets(failure)
+  // A reply to a command that is none of ours, such as those a client greets with, means that there is no connection to use.
+  if (!isReplyToOurs(failure)) return unavailable(kind, failure instanceof Error ? failure.message : String(failure), cause)
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error ? replyCode(cause) : message.split(' ', 1)[0]
   if (code === undefined) return unavailable(kind, message, cause)
@@ -140,10 +144,20 @@ function openClient (url: string, redisOptions: RedisOptions): Redis {
   return new Redis({ ...options, path: decodeURIComponent(pathname), ...(db === null ? {} : { db: Number(db) }) })
 }
 
+function isReplyToOurs (failure: unknown): boolean {
+  const name = commandName(failure)
+  return name === undefined || ourCommands.has(name)
+}
+
+function commandName (failure: unknown): string | undefined {
+  const name = (failure as { command?: { name?: unknown } } | null)?.command?.name
+  return typeof name === 'string' ? name.toLowerCase() : undefined
+}
+
 // iovalkey keeps the command with its arguments on an error reply: those of AUTH and HELLO are a password.
 function withoutSecrets (cause: unknown): unknown {
-  const name = (cause as { command?: { name?: unknown } } | null)?.command?.name
-  if (!(cause instanceof Error) || typeof name !== 'string' || !/^(auth|hello)$/i.test(name)) return cause
+  const name = commandName(cause)
+  if (!(cause instanceof Error) || (name !== 'auth' && name !== 'hello')) return cause
   const copy = new Error(cause.message)
   copy.name = cause.name
   if (cause.stack !== undefined) copy.stack = cause.stack

@@ -10,6 +10,10 @@ export interface HeldLock {
 export class HeldLocks {
   readonly #locks = new Map<string, { lock: HeldLock, renewedAt: number }>()
 
+  get size (): number {
+    return this.#locks.size
+  }
+
   set (lock: HeldLock, renewedAt: number): void {
     this.#locks.delete(lock.lockId)
     this.#locks.set(lock.lockId, { lock, renewedAt })

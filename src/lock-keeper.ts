@@ -15,6 +15,8 @@ export class LockKeeper {
   readonly #scripts: MemberScripts
   readonly #report: (error: CoordinatorError) => void
   readonly #held = new HeldLocks()
+  /** True while any of them may have been lost with the record. */
+  #areSuspect = false
 
   constructor (scripts: MemberScripts, memberTtlMs: number, report: (error: CoordinatorError) => void) {
     this.#scripts = scripts
@@ -43,6 +45,11 @@ export class LockKeeper {
     for (let from = 0; from < lockIds.length; from += locksAtOnce) await this.#scripts.releaseLocks(writer, lockIds.slice(from, from + locksAtOnce))
   }
 
+  /** Has the next beat look at every lock: the record was found gone, or written by somebody else. */
+  suspectAll (): void {
+    if (this.#held.size > 0) this.#areSuspect = true
+  }
+
   forget (): void {
     this.#held.clear()
   }
@@ -54,19 +61,23 @@ export class LockKeeper {
   async beat (writer: Writer, record: MemberRecord, counted: number): Promise<HeartbeatReply> {
     const sentAt = performance.now()
     let lockIds = this.#held.listRenewedBefore(sentAt - this.#memberTtlMs, locksAtOnce)
+    const wereSuspect = this.#areSuspect
+    this.#areSuspect = true // until this beat is answered: the answer that is lost may be the one that says so
     const first = await this.#scripts.heartbeat(writer, record, counted, this.ttlMs, lockIds)
     if (first.status === 'superseded') return first
-    const dueBefore = first.status === 'restored' ? sentAt : sentAt - this.#memberTtlMs
+    this.#areSuspect = wereSuspect || first.status === 'restored'
+    const dueBefore = this.#areSuspect ? sentAt : sentAt - this.#memberTtlMs
     try {
       await this.#settle(writer, lockIds, first, sentAt)
-      while ((lockIds = this.#held.listRenewedBefore(dueBefore, locksAtOnce)).length > 0) {
+      while (writer.mayWrite() && (lockIds = this.#held.listRenewedBefore(dueBefore, locksAtOnce)).length > 0) {
         const next = await this.#scripts.heartbeat(writer, record, 0, this.ttlMs, lockIds)
         if (next.status === 'superseded') return next
         await this.#settle(writer, lockIds, next, sentAt)
       }
+      this.#areSuspect = false
     } catch (error) {
-      // The record was renewed; the locks that are left stay due, and have two more beats at least.
-      this.#report(error as CoordinatorError)
+      // The record was renewed; the locks that are left stay due.
+      if (writer.mayWrite()) this.#report(error as CoordinatorError)
     }
     return first
   }
@@ -80,7 +91,7 @@ export class LockKeeper {
     }
     await Promise.all(reply.missingLockIds.map(async lockId => {
       const lock = this.#held.get(lockId)
-      if (lock === undefined) return
+      if (lock === undefined || !writer.mayWrite()) return
       await this.#scripts.registerLock(writer, lockId, lock.destinationId, this.ttlMs, lock.fields)
       this.#held.markRenewed(lockId, sentAt)
     }))

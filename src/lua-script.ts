@@ -15,14 +15,17 @@ export class LuaScript {
     this.#sha1 = createHash('sha1').update(this.#text).digest('hex')
   }
 
-  /** Runs the script; its text travels only when the server does not know it (after SCRIPT FLUSH, a restart, a failover). */
-  run (connection: Connection, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  /**
+   * Runs the script; its text travels only when the server does not know it (after SCRIPT FLUSH, a restart, a failover).
+   * @param mayWrite asked again before the text is sent, which can be long after the digest was: false gives the call up
+   */
+  run (connection: Connection, keys: readonly string[], args: readonly string[], mayWrite: () => boolean = () => true): Promise<unknown> {
     const { client } = connection
-    return connection.run(async () => {
+    return connection.run(async isAwaited => {
       try {
         return await client.evalsha(this.#sha1, keys.length, ...keys, ...args)
       } catch (error) {
-        if (replyCode(error) !== 'NOSCRIPT') throw error
+        if (replyCode(error) !== 'NOSCRIPT' || !isAwaited() || !mayWrite()) throw error
         return await client.eval(this.#text, keys.length, ...keys, ...args)
       }
     }, this.kind)

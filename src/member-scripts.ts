@@ -16,6 +16,8 @@ export interface Writer {
   memberId: string
   incarnation: string
   registeredAt: string
+  /** False from the moment the member has left: what was begun before must not write any more. */
+  mayWrite: () => boolean
 }
 
 /** What a pod's record is to say. */
@@ -59,7 +61,7 @@ export class MemberScripts {
       writer.memberId, writer.incarnation, String(record.ttlMs), record.address, String(record.load), record.isDraining ? '1' : '0',
       String(record.loadPerBinding), changesChannel, index, isStrict ? '1' : '0'
     ]
-    const reply = new ReplyReader(await lua.registerMember.run(this.#connection, [members, memberBase + writer.memberId, features], args))
+    const reply = new ReplyReader(await lua.registerMember.run(this.#connection, [members, memberBase + writer.memberId, features], args, writer.mayWrite))
     return { status: reply.text() as RegisterReply['status'], registeredAt: reply.text(), pending: reply.pending(), recordedIndex: reply.text() }
   }
 
@@ -73,7 +75,7 @@ export class MemberScripts {
       writer.memberId, writer.incarnation, writer.registeredAt, String(record.ttlMs), record.address, String(record.load),
       record.isDraining ? '1' : '0', String(record.loadPerBinding), String(counted), changesChannel, String(lockTtlMs), ...lockIds
     ]
-    const reply = new ReplyReader(await lua.heartbeat.run(this.#connection, [members, memberBase + writer.memberId, lockBase], args))
+    const reply = new ReplyReader(await lua.heartbeat.run(this.#connection, [members, memberBase + writer.memberId, lockBase], args, writer.mayWrite))
     return {
       status: reply.text() as HeartbeatReply['status'],
       registeredAt: reply.text(),
@@ -93,7 +95,7 @@ export class MemberScripts {
   async registerLock (writer: Writer, lockId: string, destinationId: string, lockTtlMs: number, fields: string[]): Promise<'registered' | 'superseded'> {
     const { lockBase, memberBase } = this.#keys
     const args = [writer.memberId, writer.incarnation, writer.registeredAt, String(lockTtlMs), destinationId, ...fields]
-    return await lua.registerLock.run(this.#connection, [lockBase + lockId, memberBase + writer.memberId], args) as 'registered' | 'superseded'
+    return await lua.registerLock.run(this.#connection, [lockBase + lockId, memberBase + writer.memberId], args, writer.mayWrite) as 'registered' | 'superseded'
   }
 
   /** Removes those of the locks, 100 at most, that are the writer's own; resolves to how many. */

@@ -166,6 +166,7 @@ export class Member {
   async #close (): Promise<void> {
     this.#membership.leave()
     await this.#background.close()
+    await this.#membership.settled
     await this.#connection.close()
   }
 

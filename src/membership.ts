@@ -51,8 +51,20 @@ export class Membership {
     return this.#standing
   }
 
+  /** Who writes, as of now; no longer allowed to once the member has left after this. */
   get writer (): Writer {
-    return { memberId: this.#options.memberId, incarnation: this.#incarnation, registeredAt: this.#registeredAt }
+    const departures = this.#departures
+    return {
+      memberId: this.#options.memberId,
+      incarnation: this.#incarnation,
+      registeredAt: this.#registeredAt,
+      mayWrite: () => departures === this.#departures
+    }
+  }
+
+  /** Resolves when no write is under way. */
+  get settled (): Promise<void> {
+    return this.#lastWrite
   }
 
   /** @throws PLT_COORDINATOR_FEATURE_MISMATCH, PLT_COORDINATOR_NOT_REGISTERED */
@@ -73,6 +85,7 @@ export class Membership {
       }
       this.#registeredAt = reply.registeredAt
       this.#counted = reply.pending
+      this.#locks.suspectAll()
       if (reply.recordedIndex !== own) this.#report(featureMismatch(keyPrefix, reply.recordedIndex, own))
     })
   }
@@ -89,6 +102,7 @@ export class Membership {
       if (this.#standing !== 'open') return false
       const reply = await this.#scripts.heartbeat(this.writer, this.#record(), 0, this.#locks.ttlMs, [])
       if (reply.status === 'superseded') this.supersede()
+      if (reply.status === 'restored') this.#locks.suspectAll()
       return reply.status !== 'superseded'
     })
   }

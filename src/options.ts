@@ -115,7 +115,7 @@ function checkUrl (url: string): void {
   // A / ? or # in a password that was not encoded ends the host part early, and leaves the @ behind.
   if (hash !== '' || `${pathname}${search}`.includes('@')) throw refusal('a URL whose user and password are percent-encoded (/ is %2F, ? is %3F, # is %23, @ is %40)')
   if (protocol === 'unix:') {
-    if (!url.startsWith('unix:///') || pathname.length < 2 || !isPercentEncoded(pathname) || !/^(\?db=\d+)?$/.test(search)) throw refusal('a URL such as unix:///run/valkey.sock or unix:///run/valkey.sock?db=2 when its scheme is unix')
+    if (hostname !== '' || pathname.length < 2 || !isPercentEncoded(pathname) || !/^(\?db=\d+)?$/.test(search)) throw refusal('a URL such as unix:///run/valkey.sock or unix:///run/valkey.sock?db=2 when its scheme is unix')
     return
   }
   if (hostname === '') throw refusal('a URL with a host')
