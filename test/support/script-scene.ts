@@ -45,6 +45,11 @@ export function memberRecord (record: Partial<MemberRecord> = {}): MemberRecord 
   return { address: 'http://pod.test:3000', load: 0, isDraining: false, loadPerBinding: 1, ttlMs: 30_000, ...record }
 }
 
+/** A writer that register() has not ranked yet. */
+export function unranked (memberId: string, incarnation: string): Writer {
+  return { memberId, incarnation, registeredAt: '0', mayWrite: () => true }
+}
+
 /** Sets the scene; with a `clientPrefix` the scripts' client has that `keyPrefix`, and `raw` still sees full names. */
 export async function setScriptScene (t: TestContext, { url = storeUrl, clientPrefix = '' } = {}): Promise<ScriptScene> {
   const prefix = `test-${randomBytes(6).toString('hex')}`
@@ -74,7 +79,7 @@ export async function setScriptScene (t: TestContext, { url = storeUrl, clientPr
     pod,
     run: (name, keys, args) => new LuaScript(name, 'write').run(connection, keys, args),
     async register (memberId, incarnation, record) {
-      const writer = { memberId, incarnation, registeredAt: '0' }
+      const writer = unranked(memberId, incarnation)
       const reply = await pod.registerMember(writer, memberRecord({ address: `http://${memberId}.test:3000`, ...record }), '0', false)
       return { ...reply, writer: { ...writer, registeredAt: reply.registeredAt } }
     },
