@@ -33,6 +33,8 @@ export class Connection {
   readonly #timeoutMs: number
   readonly #onError: (error: CoordinatorError) => unknown
   readonly #hear: (cause: Error) => void
+  /** What the connection said last when it failed; iovalkey's own errors name only the retries that were used up. */
+  #lastFailure: string | undefined
   #pending = 0
   #idle: (() => void) | undefined
   #closing: Promise<void> | undefined
@@ -44,7 +46,10 @@ export class Connection {
     this.owned = typeof options.redis === 'string'
     if (typeof options.redis !== 'string') refuseClusterWithoutHashTag(options.redis, options.keyPrefix)
     this.client = typeof options.redis === 'string' ? openClient(options.redis, options.redisOptions) : options.redis
-    this.#hear = cause => this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, withoutSecrets(cause)))
+    this.#hear = cause => {
+      this.#lastFailure = cause.message
+      this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, withoutSecrets(cause)))
+    }
     if (this.owned) this.client.on('error', this.#hear) // for good: it may still speak of its socket while it closes
     else listen(this.client, this.#hear)
   }
@@ -87,8 +92,11 @@ export class Connection {
         if (settle()) reject(unavailable(kind, `no reply within ${this.#timeoutMs} ms`))
       }, this.#timeoutMs)
       start(() => send(() => !isSettled)).then(
-        reply => { if (settle()) resolve(reply) },
-        (cause: unknown) => { if (settle()) reject(toCoordinatorError(cause, kind)) }
+        reply => {
+          this.#lastFailure = undefined
+          if (settle()) resolve(reply)
+        },
+        (failure: unknown) => { if (settle()) reject(toCoordinatorError(failure, kind, this.#lastFailure)) }
       )
     })
   }
@@ -120,14 +128,14 @@ export function replyCode (error: unknown): string | undefined {
 }
 
 /** Gives the caller the coded error that an error of the client, or the text of an error reply, stands for. */
-export function toCoordinatorError (failure: unknown, kind: CommandKind): CoordinatorError {
+export function toCoordinatorError (failure: unknown, kind: CommandKind, connectionFailure?: string): CoordinatorError {
   if (failure instanceof CoordinatorError) return failure
   const cause = withoutSecrets(failure)
   // A reply to a command that is none of ours, such as those a client greets with, means that there is no connection to use.
   if (!isReplyToOurs(failure)) return unavailable(kind, failure instanceof Error ? failure.message : String(failure), cause)
   const message = cause instanceof Error ? cause.message : String(cause)
   const code = cause instanceof Error ? replyCode(cause) : message.split(' ', 1)[0]
-  if (code === undefined) return unavailable(kind, message, cause)
+  if (code === undefined) return unavailable(kind, connectionFailure ?? message, cause)
   if (transientCodes.has(code)) return new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `Valkey is not available: it answered ${message}`, cause)
   if (clusterCodes.has(code)) {
     return new CoordinatorError('PLT_COORDINATOR_NO_HASH_TAG',
