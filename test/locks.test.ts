@@ -162,7 +162,7 @@ test('resolveLock: a record written with plain commands over ours ends our locks
 test('registerLock: a superseded process gets a coded error and the store keeps what the successor wrote', async t => {
   const scene = setScene(t)
   const errors: string[] = []
-  const former = await scene.liveMember('pod-1', { onError: error => errors.push(error.code) })
+  const former = await scene.liveMember('pod-1', { onError: error => { errors.push(error.code) } })
   const successor = await scene.liveMember('pod-1')
   await successor.registerLock('lock-1', 'tenant-1')
   const superseded = { code: 'PLT_COORDINATOR_SUPERSEDED', statusCode: 409 }

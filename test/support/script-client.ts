@@ -19,7 +19,10 @@ export type Intercept = (sent: SentScript) => void | Promise<void>
 export interface ScriptClient {
   readonly client: Redis
   readonly sent: SentScript[]
+  /** Called before a script goes to the server. */
   intercept: Intercept
+  /** Called after the server executed it, before its reply comes back. */
+  interceptReply: Intercept
   count (script: string): number
 }
 
@@ -39,6 +42,7 @@ export function watchScripts (redis: Redis): ScriptClient {
     }),
     sent: [],
     intercept: () => {},
+    interceptReply: () => {},
     count: script => watched.sent.filter(each => each.script === script).length
   }
 
@@ -49,7 +53,9 @@ export function watchScripts (redis: Redis): ScriptClient {
     watched.sent.push(sent)
     await watched.intercept(sent)
     try {
-      return await redis.call(command, [text, keyCount, ...rest] as string[])
+      const reply = await redis.call(command, [text, keyCount, ...rest] as string[])
+      await watched.interceptReply(sent)
+      return reply
     } catch (error) {
       // The server's own first time with a script is no concern of a test: what counts is what it executed.
       if (String(error).includes('NOSCRIPT')) watched.sent.splice(watched.sent.indexOf(sent), 1)
