@@ -33,7 +33,10 @@ export class Connection {
   readonly #timeoutMs: number
   readonly #onError: (error: CoordinatorError) => unknown
   readonly #hear: (cause: Error) => void
-  /** What the connection said last when it failed; iovalkey's own errors name only the retries that were used up. */
+  /**
+   * Code of the failure the connection had last, such as ECONNREFUSED: iovalkey's own error names only the retries that were used up.
+   * Not its message, which holds an address, and may end in an answer to a client.
+   */
   #lastFailure: string | undefined
   #pending = 0
   #idle: (() => void) | undefined
@@ -47,7 +50,7 @@ export class Connection {
     if (typeof options.redis !== 'string') refuseClusterWithoutHashTag(options.redis, options.keyPrefix)
     this.client = typeof options.redis === 'string' ? openClient(options.redis, options.redisOptions) : options.redis
     this.#hear = cause => {
-      this.#lastFailure = cause.message
+      this.#lastFailure = (cause as NodeJS.ErrnoException).code
       this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, withoutSecrets(cause)))
     }
     if (this.owned) this.client.on('error', this.#hear) // for good: it may still speak of its socket while it closes
@@ -145,7 +148,8 @@ export function toCoordinatorError (failure: unknown, kind: CommandKind, connect
 }
 
 function openClient (url: string, redisOptions: RedisOptions): Redis {
-  const options = { maxRetriesPerRequest: 1, connectTimeout: 2000, ...redisOptions }
+  const { maxRetriesPerRequest = 1, connectTimeout = 2000 } = redisOptions
+  const options = { ...redisOptions, maxRetriesPerRequest, connectTimeout }
   if (!url.startsWith('unix:')) return new Redis(url, options)
   const { pathname, searchParams } = new URL(url)
   const db = searchParams.get('db')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { replyCode } from './connection.ts'
 import type { CommandKind, Connection } from './connection.ts'
+import { CoordinatorError } from './errors.ts'
 
 /** One file of lua/, run by its digest. */
 export class LuaScript {
@@ -25,7 +26,8 @@ export class LuaScript {
       try {
         return await client.evalsha(this.#sha1, keys.length, ...keys, ...args)
       } catch (error) {
-        if (replyCode(error) !== 'NOSCRIPT' || !isAwaited() || !mayWrite()) throw error
+        if (replyCode(error) !== 'NOSCRIPT' || !isAwaited()) throw error
+        if (!mayWrite()) throw new CoordinatorError('PLT_COORDINATOR_NOT_REGISTERED', 'deregister() or close() was called before the script could be sent')
         return await client.eval(this.#text, keys.length, ...keys, ...args)
       }
     }, this.kind)

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Redis } from 'iovalkey'
-import { until } from './store.ts'
+import { cleanUpScenes, until } from './store.ts'
 
 /** A store of one test alone, which it may stop, freeze, fill and start again; gone after the test. */
 export interface OwnStore {
@@ -48,8 +48,9 @@ export async function startOwnStore (t: TestContext, args: string[] = []): Promi
     freeze () { server?.kill('SIGSTOP') },
     thaw () { server?.kill('SIGCONT') }
   }
-  // Registered first of the test's clean-ups: others still talk to it.
   t.after(async () => {
+    store.thaw()
+    await cleanUpScenes(t)
     await store.kill()
     rmSync(folder, { recursive: true, force: true })
   })

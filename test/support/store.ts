@@ -26,6 +26,15 @@ export interface Scene {
   keys (): Promise<string[]>
 }
 
+// node:test runs the clean-ups of a test first in, first out: a store of the test's own, which is there before the scene, has to see to
+// it that the scene is cleaned up before the store goes.
+const cleanUps = new WeakMap<TestContext, (() => Promise<void>)[]>()
+
+/** Cleans up the scenes of a test; each is cleaned up once. */
+export async function cleanUpScenes (t: TestContext): Promise<void> {
+  await Promise.all((cleanUps.get(t) ?? []).map(cleanUp => cleanUp()))
+}
+
 /** Sets a scene with a random prefix on the given store. */
 export function setScene (t: TestContext, url: string = storeUrl, keyPrefix: string = `test-${randomBytes(6).toString('hex')}`): Scene {
   const raw = new Redis(url, { maxRetriesPerRequest: 1 })
@@ -33,7 +42,8 @@ export function setScene (t: TestContext, url: string = storeUrl, keyPrefix: str
   const open: { close (): Promise<void> }[] = []
   const key = (...parts: string[]): string => [keyPrefix, ...parts].join(':')
 
-  t.after(async () => {
+  let cleanedUp: Promise<void> | undefined
+  const cleanUp = async (): Promise<void> => {
     await Promise.all(open.map(each => each.close()))
     try {
       for await (const names of raw.scanStream({ match: `${keyPrefix.replace(/[\\*?[\]]/g, '\\$&')}:*`, count: 1000 })) {
@@ -42,7 +52,9 @@ export function setScene (t: TestContext, url: string = storeUrl, keyPrefix: str
     } catch { // the store of this test is gone, and its keys with it
     }
     raw.disconnect()
-  })
+  }
+  cleanUps.set(t, [...cleanUps.get(t) ?? [], () => cleanedUp ??= cleanUp()])
+  t.after(() => cleanUpScenes(t))
 
   function keep<T extends { close (): Promise<void> }> (each: T): T {
     open.push(each)
