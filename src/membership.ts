@@ -150,7 +150,10 @@ export class Membership {
 
   async #writeBeat (): Promise<boolean> {
     const { keyPrefix, memberId } = this.#options
-    const { status, pending, registeredAt } = await this.#locks.beat(this.writer, this.#record(), this.#counted)
+    // Subtracted once: a beat whose reply is lost may have done it.
+    const counted = this.#counted
+    this.#counted = 0
+    const { status, pending, registeredAt } = await this.#locks.beat(this.writer, this.#record(), counted)
     publish('heartbeat', { keyPrefix, memberId, status })
     if (status === 'superseded') {
       this.supersede()
