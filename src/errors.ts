@@ -56,5 +56,7 @@ export function describe (value: unknown): string {
   if (value === null || value === undefined) return String(value)
   if (typeof value === 'string') return `${JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)} (string)`
   if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object'
-  return `${String(value).slice(0, 64)} (${typeof value})`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'symbol') return 'a symbol'
+  return `${String(value)} (${typeof value})`
 }

@@ -38,7 +38,8 @@ export interface CheckedMemberOptions extends CheckedStoreOptions {
 /** Checks what a Registry was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkRegistryOptions (options: RegistryOptions): CheckedRegistryOptions {
   const store = checkStoreOptions(options, 'RegistryOptions')
-  return { ...store, strategy: options.strategy ?? 'round-robin', cache: checkCache(options.cache) }
+  const { strategy = 'round-robin', cache } = options
+  return { ...store, strategy, cache: checkCache(cache) }
 }
 
 /** Checks what a Member was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */

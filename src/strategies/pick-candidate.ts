@@ -14,7 +14,7 @@ const builtIn = new Set<AllocationStrategy>([roundRobin, leastLoaded, random])
 export function pickCandidate<C extends Candidate> (strategy: AllocationStrategy, candidates: C[], ctx: StrategyContext): C | null {
   if (candidates.length === 0) return null
   if (builtIn.has(strategy)) return strategy.pick(candidates, ctx) as C | null
-  const pick = ask(strategy, candidates.map(candidate => ({ ...candidate })), ctx)
+  const pick = ask(strategy, candidates.map(toCandidate), ctx)
   if (pick === null || pick === undefined) return null
   const memberId: unknown = (pick as { memberId?: unknown }).memberId
   const candidate = candidates.find(candidate => candidate.memberId === memberId)
@@ -22,6 +22,10 @@ export function pickCandidate<C extends Candidate> (strategy: AllocationStrategy
     throw new CoordinatorError('PLT_COORDINATOR_NOT_A_CANDIDATE', `Expected the strategy to return one of its candidates or null, got ${describe(memberId ?? pick)}`)
   }
   return candidate
+}
+
+function toCandidate ({ memberId, address, load, pending, draining }: Candidate): Candidate {
+  return { memberId, address, load, pending, draining }
 }
 
 function ask (strategy: AllocationStrategy, candidates: Candidate[], ctx: StrategyContext): unknown {
