@@ -75,6 +75,22 @@ for (const [form, write] of [
   })
 }
 
+test('a unix: URL carries a percent-encoded path and a database number, redisOptions the user and password (G07)', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'coordinator socket%20-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'valkey.sock')
+  const store = await startOwnStore(t, ['--unixsocket', path])
+  const scene = setScene(t, store.url, 'p')
+  await scene.raw.call('ACL', 'SETUSER', 'pod', 'on', `>${password}`, '~*', '&*', '+@all')
+
+  await scene.liveMember('pod-1', { redis: `unix://${encodeURI(path)}?db=2`, redisOptions: { username: 'pod', password } })
+
+  assert.match(await scene.raw.call('CLIENT', 'LIST') as string, / db=2 .* user=pod /)
+  assert.deepEqual(await scene.keys(), [])
+  await scene.raw.select(2)
+  assert.deepEqual(await scene.keys(), ['features', 'member:pod-1', 'members'])
+})
+
 test('the db of redisOptions holds where the URL names none (G07)', async t => {
   const store = await startOwnStore(t)
   const scene = setScene(t, store.url, 'p')
