@@ -159,7 +159,7 @@ test('the types of the package resolve for a consumer, and refuse what is wrong'
   `)
   await run('npm', ['install', '--no-audit', '--no-fund', '--save-dev', '@types/node@20'], { cwd: folder })
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node', '--skipLibCheck', 'consumer.ts']
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node', 'consumer.ts']
 
   await run(process.execPath, [compiler, ...options], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout))
 })
