@@ -57,6 +57,5 @@ export function describe (value: unknown): string {
   if (typeof value === 'string') return `${JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)} (string)`
   if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
-  if (typeof value === 'symbol') return 'a symbol'
-  return `${String(value)} (${typeof value})`
+  return `${String(value).replace(/\s+/g, ' ').slice(0, 64)} (${typeof value})`
 }
