@@ -46,7 +46,7 @@ test('isCoordinatorError: knows its class and, where asked, the code', () => {
 test('describe: says the value and its type', () => {
   for (const [value, text] of [
     [undefined, 'undefined'], [null, 'null'], ['', '"" (string)'], ['a"b\n', '"a\\"b\\n" (string)'], [0, '0 (number)'], [-1.5, '-1.5 (number)'], [NaN, 'NaN (number)'],
-    [10n, '10 (bigint)'], [false, 'false (boolean)'], [Symbol('s'), 'Symbol(s) (symbol)'], [{}, 'an object'], [new Map(), 'an object'], [Object.create(null), 'an object'],
+    [10n, '10 (bigint)'], [false, 'false (boolean)'], [Symbol('s'), 'Symbol(s) (symbol)'], [() => 1, 'a function'], [class {}, 'a function'], [{}, 'an object'], [new Map(), 'an object'], [Object.create(null), 'an object'],
     [[], 'an array'], [[1, 2], 'an array']
   ]) assert.equal(describe(value), text)
 })
@@ -54,10 +54,13 @@ test('describe: says the value and its type', () => {
 test('describe: cuts long text, leaves 64 signs whole, and keeps any value on one line', () => {
   assert.equal(describe('x'.repeat(64)), `"${'x'.repeat(64)}" (string)`)
   assert.equal(describe('x'.repeat(65)), `"${'x'.repeat(64)}…" (string)`)
-  for (const value of ['a\nb'.repeat(100), `${'x'.repeat(63)}😀`, Symbol('x'.repeat(1000)), 10n ** 500n, 'a\r\nb']) {
+  for (const value of ['a\nb'.repeat(100), `${'x'.repeat(63)}😀`, Symbol('a\nb'), 10n ** 500n, 'a\r\nb']) {
     const text = describe(value)
     assert.ok(text.length < 250, text)
     assert.ok(!/[\r\n]/.test(text), text)
     assert.ok(text.isWellFormed(), text)
   }
+  // Compiled by the engine, so that no build tool takes its lines together.
+  const lines = new Function('\nreturn 1\n') as () => unknown // eslint-disable-line no-new-func
+  assert.ok(!/[\r\n]/.test(describe(lines)), describe(lines))
 })
