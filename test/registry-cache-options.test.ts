@@ -15,7 +15,7 @@ async function moveUnheard (scene: Scene, destinationId: string, memberId: strin
 
 async function setPods (t: Parameters<typeof setScene>[0]): Promise<Scene> {
   const scene = setScene(t)
-  for (const memberId of ['pod-1', 'pod-2']) await scene.rawMember(memberId)
+  for (const memberId of ['pod-1', 'pod-2']) await scene.rawMember(memberId, {}, 600)
   return scene
 }
 

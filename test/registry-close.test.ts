@@ -37,6 +37,19 @@ test('close: every later call rejects with PLT_COORDINATOR_CLOSED, the cached on
   assert.deepEqual(await scene.pods('d'), ['pod-1'])
 })
 
+test('close: calls made before it has settled reject as well', async t => {
+  const scene = setScene(t)
+  await scene.liveMember('pod-1', { memberIndex: true })
+  const registry = scene.registry({ memberIndex: true, cache: { ttl: 60_000 } })
+  await registry.resolveDestination('d', both)
+
+  const closing = registry.close()
+  const outcomes = Object.entries(calls).map(([name, call]) => assert.rejects(call(registry), isClosed, name))
+
+  await Promise.all([closing, ...outcomes])
+  assert.deepEqual(await scene.pods('d'), ['pod-1'])
+})
+
 test('close: twice, one after the other and at once, settles', async t => {
   const scene = setScene(t)
   const [first, second] = [scene.registry(), scene.registry()]

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createStrategy, isCoordinatorError } from '../src/index.ts'
 import type { AllocationStrategy, Candidate, CoordinatorErrorCode, MemberInfo, StrategyContext } from '../src/index.ts'
-import { setScene } from './support/store.ts'
+import { openReplyLink } from './support/reply-link.ts'
+import { setScene, storeUrl, until } from './support/store.ts'
 import type { Scene } from './support/store.ts'
 
 const both = { claimOnMiss: true, reassignOrphans: true }
@@ -135,6 +136,23 @@ test('strategy: one that pins tenants never gets another pod, and hears of a ref
   assert.deepEqual(asked, [['pod-1', 'pod-2', 'pod-3'], ['pod-2', 'pod-3']])
   assert.deepEqual(await scene.pods('pinned-2'), [])
   assert.equal((await registry.resolveDestination('free', both))?.memberId, 'pod-2')
+})
+
+test('strategy: a refused pick is not offered again in this call, although the pod stopped draining meanwhile', async t => {
+  const scene = await setPods(t)
+  const link = await openReplyLink(t, storeUrl)
+  const registry = scene.registry({ redis: link.url, strategy: { pick: candidates => candidates[0] } })
+  await registry.resolveDestination('warm', both)
+  await registry.listLiveMembers()
+  await scene.raw.hset(scene.key('member', 'pod-1'), 'draining', '1')
+  link.hold()
+  const answer = registry.resolveDestination('new', both)
+  await until(() => link.hasHeld, 'the refusal is on its way')
+  await scene.raw.hdel(scene.key('member', 'pod-1'), 'draining')
+  link.release()
+
+  assert.equal((await answer)?.memberId, 'pod-2')
+  assert.deepEqual(await scene.pods('new'), ['pod-2'])
 })
 
 test('strategy: a built-in one can be wrapped by name, and its pick is sent alone', async t => {
