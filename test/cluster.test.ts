@@ -146,14 +146,17 @@ test('a cluster that is not there: every call fails with a code within storeTime
   await failure(400, 'listPeerLoad', everyMemberCall(member).listPeerLoad?.() ?? Promise.resolve(), 'PLT_COORDINATOR_UNAVAILABLE')
 })
 
-test('a real cluster that lost its slots answers CLUSTERDOWN: unavailable, not "not found" (G27)', async t => {
+test('a real cluster that lost its slots answers CLUSTERDOWN: unavailable, not "not found", for a Cluster client and a URL (G27)', async t => {
   const cluster = await startOwnCluster(t)
   const client = cluster.client({ clusterRetryStrategy: () => null, maxRedirections: 1 })
   const registry = closing(t, new Registry({ redis: client, keyPrefix: '{myservice}', storeTimeout: 2000 }))
   assert.equal(await registry.resolveDestination('tenant-1'), null)
 
-  await Promise.all(cluster.nodes.map(node => node.call('CLUSTER', 'DELSLOTSRANGE', '0', '16383').catch(() => {})))
+  await Promise.all(cluster.nodes.map(node => node.call('CLUSTER', 'DELSLOTSRANGE', '0', '16383')))
 
   const error = await failure(2000, 'resolveDestination', registry.resolveDestination('tenant-1'), 'PLT_COORDINATOR_UNAVAILABLE')
   assert.equal(error.statusCode, 503)
+  const direct = closing(t, new Registry({ redis: `redis://127.0.0.1:${cluster.ports[0]}`, keyPrefix: '{myservice}' }))
+  const answer = await failure(2000, 'resolveDestination', direct.resolveDestination('tenant-1'), 'PLT_COORDINATOR_UNAVAILABLE')
+  assert.match(answer.message, /it answered CLUSTERDOWN/)
 })
