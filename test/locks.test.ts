@@ -175,6 +175,17 @@ test('registerLock: a superseded process gets a coded error and the store keeps 
   assert.equal(await scene.raw.exists(scene.key('lock', 'lock-2')), 0)
 })
 
+test('unregisterLock: a lock of another pod that was written with plain commands stays', async t => {
+  const scene = setScene(t)
+  const member = await scene.liveMember('pod-1')
+  await scene.rawMember('pod-2')
+  await scene.raw.hset(scene.key('lock', 'lock-1'), { podId: 'pod-2', destinationId: 'tenant-1' })
+
+  assert.equal(await member.unregisterLock('lock-1'), false)
+
+  assert.equal((await scene.registry().resolveLock('lock-1'))?.memberId, 'pod-2')
+})
+
 test('unregisterLock: 50 callers, one is told that it ended the lock', async t => {
   const scene = setScene(t)
   const member = await scene.liveMember('pod-1')

@@ -51,11 +51,13 @@ test('heartbeat: adopts a record that was written with plain commands', async t 
   const scene = setScene(t)
   const member = await scene.liveMember('pod-1')
   await scene.raw.del(scene.key('member', 'pod-1'))
-  await scene.rawMember('pod-1', { address: 'http://plain.test:1', load: 7 })
+  await scene.rawMember('pod-1', { address: 'http://plain.test:1', load: 7, draining: 0 })
+  await member.addToDestination('tenant-1')
 
   assert.equal(await member.heartbeat(), true)
 
-  assert.deepEqual(await scene.raw.hmget(scene.key('member', 'pod-1'), 'address', 'load', 'incarnation'), ['http://pod-1.test:3000', '0', member.incarnation])
+  const { registeredAt, ...record } = await scene.raw.hgetall(scene.key('member', 'pod-1'))
+  assert.deepEqual(record, { address: 'http://pod-1.test:3000', load: '0', incarnation: member.incarnation, bindingLoad: '1', pending: '0' })
 })
 
 test('heartbeat: is one command, without locks and with up to 100 that are due', async t => {

@@ -182,6 +182,20 @@ test('close: a deregister() called just before it does all of its work', async t
   assert.deepEqual(await scene.keys(), ['features'])
 })
 
+test('close: a deregister() called just before it removes the record also when the server forgot the scripts', async t => {
+  const scene = setScene(t)
+  const watch = watchScripts(scene.raw)
+  const member = await scene.liveMember('pod-1', { redis: watch.client })
+  await member.registerLock('lock-1', 'tenant-1')
+  watch.intercept = ({ command }) => { if (command === 'evalsha') throw noScript() }
+
+  const leaving = [member.deregister(), member.deregister()]
+  await member.close()
+
+  assert.deepEqual(await Promise.all(leaving), [true, false])
+  assert.deepEqual(await scene.keys(), ['features'])
+})
+
 test('close: a borrowed client stays open and without listeners of ours, an own connection ends', async t => {
   const scene = setScene(t)
   const listenerCount = scene.raw.listenerCount('error')

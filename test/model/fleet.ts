@@ -20,7 +20,11 @@ export class Fleet {
   /** Pods the caching registry read as serving a destination, since it last wrote that one itself. */
   readonly #remembered = new Map<string, string[]>()
 
-  constructor (redis: Redis) {
+  /** What was seen to happen, for a test that wants to know that it tested something. */
+  readonly seen: Map<string, number>
+
+  constructor (redis: Redis, seen: Map<string, number>) {
+    this.seen = seen
     const options = { redis, keyPrefix: this.#keyPrefix, memberIndex: true }
     const member = (name: ProcessName): Member => new Member({ ...options, memberId: processIds[name], address: `http://${name}:1` })
     const process = (name: ProcessName): Process => ({ name, memberId: processIds[name], standing: 'idle', wantsDraining: false, rank: 0 })
@@ -45,9 +49,12 @@ export class Fleet {
         await this.#members[step.process].register()
         this.#rules.register(this.#processes[step.process])
         break
-      case 'heartbeat':
-        assert.equal(await this.#members[step.process].heartbeat(), this.#rules.beat(this.#processes[step.process]))
+      case 'heartbeat': {
+        const isRenewed = await this.#members[step.process].heartbeat()
+        assert.equal(isRenewed, this.#rules.beat(this.#processes[step.process]))
+        this.#note(isRenewed ? 'beat' : this.#processes[step.process].standing)
         break
+      }
       case 'drain':
       case 'undrain': {
         const wanted = step.do === 'drain'
@@ -141,6 +148,7 @@ export class Fleet {
     const { claimOnMiss, reassignOrphans } = flags
     const resolved = await this.#registries[registry].resolveDestination(destinationId, { claimOnMiss, reassignOrphans })
     if (remembered !== undefined) {
+      this.#note('cached')
       assert.ok(resolved !== null && remembered.includes(resolved.memberId), `${resolved?.memberId} is one of the cached ${remembered.join()}`)
       assert.equal(resolved.reassigned, false)
       return
@@ -171,6 +179,7 @@ export class Fleet {
   }
 
   async #settle (destinationId: string, verdict: Verdict, resolved: ResolvedDestination | null): Promise<void> {
+    this.#note(verdict.kind === 'bind' && verdict.previous !== null ? 'reassign' : verdict.kind)
     if (verdict.kind === 'none') {
       assert.equal(resolved, null)
       return
@@ -183,8 +192,10 @@ export class Fleet {
       return
     }
     assert.deepEqual([resolved.reassigned, resolved.previous], [false, undefined])
+    const before = this.#rules.podsOf(destinationId).length
     this.#rules.prune(destinationId)
     const left = this.#rules.podsOf(destinationId).length
+    if (left < before) this.#note('prune')
     await until(async () => await this.#redis.scard(this.#key('destination', destinationId)) <= left, 'dead pods beside live ones are pruned')
   }
 
@@ -213,6 +224,10 @@ export class Fleet {
 
   #forgetOwn (registry: RegistryName, destinationId: string): void {
     if (registry === registryNames[0]) this.#remembered.delete(destinationId)
+  }
+
+  #note (what: string): void {
+    this.seen.set(what, (this.seen.get(what) ?? 0) + 1)
   }
 
   #key (...parts: string[]): string {

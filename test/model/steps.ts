@@ -28,19 +28,40 @@ const registry = fc.constantFrom(...registryNames)
 const destinationId = fc.constantFrom(...destinationIds)
 const memberId = fc.constantFrom(...memberIds)
 const rawId = fc.constantFrom(...rawIds)
+const mostly = fc.constantFrom(true, true, true, false)
 
 /** A step; registrations and claims come up often, so that most sequences have something to break. */
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('register' as const), process }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('heartbeat' as const, 'drain' as const, 'undrain' as const, 'deregister' as const), process }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('heartbeat' as const), process }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('drain' as const, 'undrain' as const, 'deregister' as const), process }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('memberAdd' as const, 'memberRemove' as const), process, destinationId }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('writeRaw' as const, 'drainRaw' as const, 'undrainRaw' as const), memberId: rawId }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('expire' as const), memberId, byTtl: fc.boolean() }) },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('resolve' as const), registry, destinationId, claimOnMiss: fc.boolean(), reassignOrphans: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('expire' as const), memberId, byTtl: fc.boolean() }) },
+  { weight: 12, arbitrary: fc.record({ do: fc.constant('resolve' as const), registry, destinationId, claimOnMiss: mostly, reassignOrphans: mostly }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('race' as const), destinationId }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('add' as const, 'remove' as const), registry, destinationId, memberId }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('deregisterDestination' as const), registry, destinationId }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('prune' as const), registry }) }
 )
 
-export const steps: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 5, maxLength: 30, size: 'max' })
+/** Pods that are there already when most sequences begin: a fleet that is up has more to lose than an empty one. */
+const fleetUp: Step[] = [
+  { do: 'register', process: 'a1' },
+  { do: 'register', process: 'b1' },
+  { do: 'writeRaw', memberId: 'raw-c' }
+]
+
+/** A hot destination on several pods, of which one may die. */
+const fanOut: fc.Arbitrary<Step[]> = fc.record({ destinationId, registry, memberIds: fc.uniqueArray(memberId, { minLength: 2 }) })
+  .map(({ destinationId, registry, memberIds }) => memberIds.map(memberId => ({ do: 'add', registry, destinationId, memberId })))
+
+const preludes: fc.Arbitrary<Step[]> = fc.oneof(
+  fc.constant<Step[]>([]),
+  fc.constant(fleetUp),
+  fc.constant<Step[]>([...fleetUp, { do: 'register', process: 'a2' }]),
+  fanOut.map(adds => [...fleetUp, ...adds])
+)
+
+export const steps: fc.Arbitrary<Step[]> = fc.tuple(preludes, fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }))
+  .map(([prelude, rest]) => [...prelude, ...rest])
