@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'iovalkey'
 import { CoordinatorError, describe } from './errors.ts'
-import type { LockMetadata, MemberOptions, RegistryOptions, ResolveOptions, StoreClient, StoreOptions } from './types.ts'
+import type { LockMetadata, MemberOptions, PickMemberOptions, RegistryOptions, ResolveOptions, StoreClient, StoreOptions } from './types.ts'
 
 const maxIdBytes = 16 * 1024
 const maxNameBytes = 256
@@ -56,11 +56,20 @@ export function checkMemberOptions (options: MemberOptions): CheckedMemberOption
 
 /** Checks the flags of resolveDestination. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkResolveOptions (options: ResolveOptions): { claimOnMiss: boolean, reassignOrphans: boolean } {
-  if (typeof options !== 'object' || options === null) throw expected('options', 'an object', options)
+  checkObject(options)
   const { claimOnMiss = false, reassignOrphans = false } = options
   checkBoolean('claimOnMiss', claimOnMiss)
   checkBoolean('reassignOrphans', reassignOrphans)
   return { claimOnMiss, reassignOrphans }
+}
+
+/** Checks the options of pickMember. @throws PLT_COORDINATOR_INVALID_OPTION, PLT_COORDINATOR_INVALID_ID */
+export function checkPickMemberOptions (options: PickMemberOptions): PickMemberOptions {
+  checkObject(options)
+  const { destinationId } = options
+  if (destinationId === undefined) return {}
+  checkId('destinationId', destinationId)
+  return { destinationId }
 }
 
 /** Checks an id before any key is built from it. @throws PLT_COORDINATOR_INVALID_ID */
@@ -151,6 +160,10 @@ function checkText (name: string, text: unknown, maxBytes: number, code: 'PLT_CO
   if (text.length * 3 > maxBytes && Buffer.byteLength(text) > maxBytes) {
     throw new CoordinatorError(code, `Expected ${name} to have at most ${maxBytes} bytes of UTF-8, got ${Buffer.byteLength(text)}`)
   }
+}
+
+function checkObject (options: unknown): void {
+  if (typeof options !== 'object' || options === null) throw expected('options', 'an object', options)
 }
 
 /** @throws PLT_COORDINATOR_INVALID_OPTION */

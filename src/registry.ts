@@ -7,7 +7,7 @@ import { buildKeys } from './keys.ts'
 import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
 import type { LiveMembers } from './live-members.ts'
 import { MemberView } from './member-view.ts'
-import { checkId, checkRegistryOptions, checkResolveOptions } from './options.ts'
+import { checkId, checkPickMemberOptions, checkRegistryOptions, checkResolveOptions } from './options.ts'
 import { Resolver } from './resolver.ts'
 import type { Found } from './resolver.ts'
 import { Scripts } from './scripts.ts'
@@ -110,8 +110,7 @@ export class Registry {
    * @returns null when no live pod takes anything new, or the strategy wants none
    */
   async pickMember (options: PickMemberOptions = {}): Promise<MemberInfo | null> {
-    const { destinationId } = options
-    if (destinationId !== undefined) checkId('destinationId', destinationId)
+    const { destinationId } = checkPickMemberOptions(options)
     await this.#ready()
     const candidates = await this.#view.candidatesSince(this.#now())
     const turn = this.#turns.take()

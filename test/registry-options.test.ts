@@ -80,3 +80,11 @@ test('onError: it hears of lost connections and failed background work; its own 
   await until(() => codes.includes('PLT_COORDINATOR_UNAVAILABLE'), 'the lost connection is reported')
   await assert.rejects(registry.resolveDestination('d'), error => isCoordinatorError(error, 'PLT_COORDINATOR_UNAVAILABLE') && error.statusCode === 503)
 })
+
+test('pickMember and resolveDestination: options that are no object are refused with a code', async t => {
+  const registry = setScene(t).registry()
+  for (const options of [null, 'x', 7] as never[]) {
+    await assert.rejects(registry.pickMember(options), { code: 'PLT_COORDINATOR_INVALID_OPTION' })
+    await assert.rejects(registry.resolveDestination('x', options), { code: 'PLT_COORDINATOR_INVALID_OPTION' })
+  }
+})
