@@ -70,7 +70,7 @@ export class Member {
 
   /**
    * Starts or ends draining: a draining pod keeps its destinations and gets no new ones. The flag survives an expired record and an
-   * outage: the next heartbeat writes it.
+   * outage: the next heartbeat writes it. `deregister()` ends it.
    * @returns whether the record says so now: false when this member is not registered, or another process took its memberId
    */
   async setDraining (draining: boolean): Promise<boolean> {

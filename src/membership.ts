@@ -118,10 +118,11 @@ export class Membership {
     })
   }
 
-  /** From this call on nothing is written but by a `register()` that comes later. */
+  /** From this call on nothing is written but by a `register()` that comes later, which starts afresh. */
   leave (): void {
     this.#departures++
     this.#standing = 'left'
+    this.#isDraining = false
     this.#load.stopWaiting()
   }
 

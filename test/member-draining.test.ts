@@ -102,3 +102,15 @@ test('setDraining: of 50 calls among beats the last one stands', async t => {
     assert.equal(await scene.raw.hget(scene.key('member', 'pod-1'), 'draining'), last ? '1' : null)
   }
 })
+
+test('deregister: ends draining, so that a pod registered again takes new destinations', async t => {
+  const scene = setScene(t)
+  const member = await scene.liveMember('pod-1')
+  await member.setDraining(true)
+
+  await member.deregister()
+  await member.register()
+
+  assert.equal(await scene.raw.hexists(scene.key('member', 'pod-1'), 'draining'), 0)
+  assert.equal(await member.addToDestination('d'), true)
+})
