@@ -97,6 +97,16 @@ test('claim.lua: candidates that are dead, draining or without an address are re
   assert.deepEqual(await scene.heard(), [])
 })
 
+test('claim.lua: draining written as no text, 0 or false is none, in candidates as in bound pods', async t => {
+  const scene = await setScriptScene(t)
+  for (const [draining, isDraining] of [['', false], ['0', false], ['false', false], ['1', true], ['true', true]] as const) {
+    await scene.rawMember('pod-1', { draining })
+    assert.equal((await scene.claim(`new-${draining}`, ['pod-1'])).status, isDraining ? 'refused' : 'claimed', `'${draining}'`)
+    await scene.bindRaw('bound', 'pod-1')
+    assert.equal((await scene.claim('bound', [])).live[0]?.draining, isDraining, `'${draining}'`)
+  }
+})
+
 test('claim.lua: of 50 racing claims one binds and all return its pod', async t => {
   const scene = await setScriptScene(t)
   for (let at = 0; at < 50; at++) await scene.register(`pod-${at}`, 'one')
