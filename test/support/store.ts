@@ -53,7 +53,7 @@ export function setScene (t: TestContext, url: string = storeUrl, keyPrefix: str
     }
     raw.disconnect()
   }
-  cleanUps.set(t, [...cleanUps.get(t) ?? [], () => cleanedUp ??= cleanUp()])
+  cleanUps.set(t, [...cleanUps.get(t) ?? [], () => (cleanedUp ??= cleanUp())])
   t.after(() => cleanUpScenes(t))
 
   function keep<T extends { close (): Promise<void> }> (each: T): T {
