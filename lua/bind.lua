@@ -8,12 +8,13 @@
 -- ARGV[3]  channel of changes
 -- ARGV[4]  '1' when the member index is kept, else '0'
 -- ARGV[5]  incarnation of the member that binds itself; '' when a registry binds it
+-- ARGV[6]  registeredAt of that incarnation, '0' when it never registered
 --
 -- Reply:
 --   'bound'       the pod was added
 --   'present'     the pod was in the set already
 --   'refused'     the pod is draining or has no live record
---   'superseded'  the record is of another incarnation than ARGV[5]
+--   'superseded'  the record is of a later incarnation than ARGV[5]
 
 local destinationKey = KEYS[1]
 local memberKey = KEYS[2]
@@ -23,12 +24,22 @@ local memberId = ARGV[2]
 local channel = ARGV[3]
 local hasIndex = ARGV[4] == '1'
 local incarnation = ARGV[5]
+local registeredAt = tonumber(ARGV[6])
 
-local record = redis.call('HMGET', memberKey, 'address', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending')
+local record = redis.call('HMGET', memberKey, 'address', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending', 'registeredAt', 'load')
 local draining = record[2]
 if not record[1] or record[1] == '' then return 'refused' end
-if incarnation ~= '' and record[3] and record[3] ~= incarnation then return 'superseded' end
+if incarnation ~= '' and record[3] and record[3] ~= incarnation then
+  -- An earlier one's record stands in for ours, which expired, until our next heartbeat: it is not ours to bind by.
+  return (tonumber(record[7] or '') or 0) >= registeredAt and 'superseded' or 'refused'
+end
 if draining and draining ~= '' and draining ~= '0' and draining ~= 'false' then return 'refused' end
+
+-- What was bound to a pod without an incarnation since its record was written last (see claim.lua), as text; '' for nothing.
+local function plainPending(load, field)
+  local since, sum = string.match(field, '^(.*)/([^/]*)$')
+  return since == redis.call('PEXPIRETIME', memberKey) .. ':' .. (load or '') and sum or ''
+end
 
 local function finite(text)
   local number = tonumber(text or '')
@@ -48,10 +59,10 @@ local bindingLoad = finite(record[5]) or 1
 if record[3] then
   redis.call('HSET', memberKey, 'pending', string.format('%.17g', (finite(record[4]) or 0) + bindingLoad))
 else
-  local expiresAt = tostring(redis.call('PEXPIRETIME', memberKey))
-  local since, sum = string.match(record[6] or '', '^(.*)/(.*)$')
-  local pending = since == expiresAt and finite(sum) or 0
-  redis.call('HSET', memberKey, 'plainPending', expiresAt .. '/' .. string.format('%.17g', pending + bindingLoad))
+  local load = record[8] or ''
+  local pending = record[6] and finite(plainPending(load, record[6])) or 0
+  local since = redis.call('PEXPIRETIME', memberKey) .. ':' .. load
+  redis.call('HSET', memberKey, 'plainPending', since .. '/' .. string.format('%.17g', pending + bindingLoad))
 end
 if not isFirst then redis.pcall('PUBLISH', channel, 'd ' .. destinationId) end
 

@@ -4,7 +4,7 @@
 -- The candidates come from a view of the members that may be a second old, and other registries choose at the same moment. So the
 -- choice among them is made here: the least load + pending of those that are live and not draining. What a claim adds to its pod is
 -- kept in the record until the pod's heartbeat has counted it: in `pending` for a Member, in `plainPending` (expiry of the record in
--- ms, a slash, the sum) for a record written with plain commands, whose next EXPIRE voids it.
+-- ms, a colon, its load, a slash, the sum) for a record written with plain commands, whose next EXPIRE or load voids it.
 --
 -- KEYS[1]  base of the destination sets
 -- KEYS[2]  base of the member hashes
@@ -39,6 +39,12 @@ local function isDraining(field)
   return field and field ~= '' and field ~= '0' and field ~= 'false'
 end
 
+-- What was bound to a pod without an incarnation since its record was written last, as text; '' for nothing.
+local function plainPending(memberKey, load, field)
+  local since, sum = string.match(field, '^(.*)/([^/]*)$')
+  return since == call('PEXPIRETIME', memberKey) .. ':' .. (load or '') and sum or ''
+end
+
 -- Pods of a destination, in the form of the reply.
 local function readPods(destinationId)
   local live, dead = {}, {}
@@ -46,10 +52,12 @@ local function readPods(destinationId)
   for i = 1, #memberIds do
     local memberId = memberIds[i]
     local memberKey = memberBase .. memberId
-    local record = call('HMGET', memberKey, 'address', 'load', 'pending', 'draining')
+    local record = call('HMGET', memberKey, 'address', 'load', 'pending', 'draining', 'incarnation', 'plainPending')
     if record[1] and record[1] ~= '' then
       local draining = isDraining(record[4]) and '1' or ''
-      local pod = { memberId, record[1], record[2] or '', record[3] or '', draining, call('PTTL', memberKey) }
+      local pending = record[3] or ''
+      if not record[5] then pending = record[6] and plainPending(memberKey, record[2], record[6]) or '' end
+      local pod = { memberId, record[1], record[2] or '', pending, draining, call('PTTL', memberKey) }
       for j = 1, 6 do live[#live + 1] = pod[j] end
     else
       dead[#dead + 1] = memberId
@@ -75,18 +83,14 @@ local function choose(memberIds)
     local record = call('HMGET', memberKey, 'address', 'load', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending')
     if record[1] and record[1] ~= '' and not isDraining(record[3]) then
       local isPlain = not record[4]
-      local expiresAt = ''
-      local pending = finite(record[5]) or 0
-      if isPlain then
-        expiresAt = tostring(call('PEXPIRETIME', memberKey))
-        local since, sum = string.match(record[7] or '', '^(.*)/(.*)$')
-        pending = since == expiresAt and finite(sum) or 0
-      end
+      local pendingText = record[5]
+      if isPlain then pendingText = record[7] and plainPending(memberKey, record[2], record[7]) end
+      local pending = finite(pendingText) or 0
       local load = finite(record[2])
       local total = load and load + pending or math.huge
       local candidate = {
         memberId = memberId, key = memberKey, address = record[1], load = record[2] or '', total = total,
-        pending = pending, bindingLoad = finite(record[6]) or 1, isPlain = isPlain, expiresAt = expiresAt, at = #figures + 3
+        pending = pending, bindingLoad = finite(record[6]) or 1, isPlain = isPlain, at = #figures + 3
       }
       figures[#figures + 1] = memberId
       figures[#figures + 1] = record[2] or ''
@@ -105,7 +109,7 @@ local function bind(destinationId, pod, dead)
   pod.pending = pod.pending + pod.bindingLoad
   pod.pendingText = string.format('%.17g', pod.pending)
   if pod.isPlain then
-    call('HSET', pod.key, 'plainPending', pod.expiresAt .. '/' .. pod.pendingText)
+    call('HSET', pod.key, 'plainPending', call('PEXPIRETIME', pod.key) .. ':' .. pod.load .. '/' .. pod.pendingText)
   else
     call('HSET', pod.key, 'pending', pod.pendingText)
   end

@@ -6,11 +6,12 @@
 -- ARGV[2]  incarnation
 -- ARGV[3]  registeredAt of this incarnation, '0' when it never registered
 -- ARGV[4]  channel of changes
+-- ARGV[5]  address of this member
 --
 -- Reply:
 --   'deregistered'  the record was removed
 --   'absent'        there was none
---   'superseded'    it is of a later incarnation: nothing was written
+--   'superseded'    it is of a later incarnation, or of other software at another address: nothing was written
 
 local membersKey = KEYS[1]
 local memberKey = KEYS[2]
@@ -19,9 +20,10 @@ local incarnation = ARGV[2]
 local registeredAt = tonumber(ARGV[3])
 local channel = ARGV[4]
 
-local record = redis.call('HMGET', memberKey, 'incarnation', 'registeredAt')
+local record = redis.call('HMGET', memberKey, 'incarnation', 'registeredAt', 'address')
 local isOther = record[1] and record[1] ~= incarnation
 if isOther and (tonumber(record[2] or '') or 0) >= registeredAt then return 'superseded' end
+if not record[1] and record[3] and record[3] ~= ARGV[5] then return 'superseded' end
 
 redis.call('SREM', membersKey, memberId)
 if redis.call('DEL', memberKey) == 0 then return 'absent' end

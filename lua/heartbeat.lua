@@ -4,9 +4,10 @@
 -- KEYS[1]  set of memberIds
 -- KEYS[2]  hash of the member
 -- KEYS[3]  base of the locks
+-- KEYS[4]  hash of features
 -- ARGV[1]  memberId
 -- ARGV[2]  incarnation
--- ARGV[3]  registeredAt of this incarnation; '0' when its register() was never answered
+-- ARGV[3]  registeredAt of this incarnation; '0' when its register() was never answered: then any that was outranks it
 -- ARGV[4]  ttl in ms
 -- ARGV[5]  address
 -- ARGV[6]  load
@@ -15,9 +16,10 @@
 -- ARGV[9]  part of `pending` that was counted when the previous beat was answered, now contained in the load
 -- ARGV[10] channel of changes
 -- ARGV[11] ttl of a lock in ms
--- ARGV[12] and on: lockIds
+-- ARGV[12] '1' when this member keeps the member index, else '0'
+-- ARGV[13] and on: lockIds
 --
--- Reply: status, registeredAt, pending, missingCount, then the locks to write again, then those that are another pod's now
+-- Reply: status, registeredAt, pending, recorded value of memberIndex ('' with 'beat'), missingCount, then the locks to write again, then those that are another pod's now
 --   'beat'        the record was there
 --   'restored'    it had expired, or was not this incarnation's: written anew
 --   'superseded'  a later incarnation holds the memberId: nothing was written
@@ -25,6 +27,7 @@
 local membersKey = KEYS[1]
 local memberKey = KEYS[2]
 local lockBase = KEYS[3]
+local featuresKey = KEYS[4]
 local memberId = ARGV[1]
 local incarnation = ARGV[2]
 local registeredAt = tonumber(ARGV[3])
@@ -40,13 +43,9 @@ local isOwn = exists and record[2] == incarnation
 local recordedAt = tonumber(record[3] or '') or 0
 -- A record of an earlier incarnation can be there after ours expired: the later one takes its place back. One without an
 -- incarnation was written with plain commands, and is adopted.
-if exists and record[2] and not isOwn and recordedAt >= registeredAt then return { 'superseded', record[3] or '0', '0', 0 } end
+if exists and record[2] and not isOwn and recordedAt >= registeredAt then return { 'superseded', record[3] or '0', '0', '', 0 } end
 
 if isOwn and recordedAt > registeredAt then registeredAt = recordedAt end
-if registeredAt == 0 then
-  local time = redis.call('TIME')
-  registeredAt = time[1] * 1000000 + time[2]
-end
 local registeredAtText = string.format('%.0f', registeredAt)
 local pending = isOwn and (tonumber(record[4] or '') or 0) - counted or 0
 if pending < 1e-9 or pending ~= pending then pending = 0 end
@@ -65,8 +64,15 @@ if not isOwn or isDraining ~= (wasDraining or false) then
   redis.pcall('PUBLISH', channel, 'm ' .. memberId .. (isDraining and ' draining' or ' up'))
 end
 
+-- The record was lost, so all data may be: the features with it, which must not be left for the next process to decide.
+local recordedIndex = ''
+if not isOwn then
+  redis.call('HSETNX', featuresKey, 'memberIndex', ARGV[12])
+  recordedIndex = redis.call('HGET', featuresKey, 'memberIndex')
+end
+
 local missing, lost = {}, {}
-for i = 12, #ARGV do
+for i = 13, #ARGV do
   local lockKey = lockBase .. ARGV[i]
   -- An error is a key of another type, which is not ours either.
   local lock = redis.pcall('HMGET', lockKey, 'podId', 'incarnation')
@@ -80,7 +86,7 @@ for i = 12, #ARGV do
   end
 end
 
-local reply = { isOwn and 'beat' or 'restored', registeredAtText, pendingText, #missing }
+local reply = { isOwn and 'beat' or 'restored', registeredAtText, pendingText, recordedIndex, #missing }
 for i = 1, #missing do reply[#reply + 1] = missing[i] end
 for i = 1, #lost do reply[#reply + 1] = lost[i] end
 return reply

@@ -15,6 +15,12 @@ local memberBase = KEYS[2]
 local call = redis.call
 local memberIds = ARGV
 
+-- What was bound to a pod without an incarnation since its record was written last (see claim.lua), as text; '' for nothing.
+local function plainPending(memberKey, load, field)
+  local since, sum = string.match(field, '^(.*)/([^/]*)$')
+  return since == call('PEXPIRETIME', memberKey) .. ':' .. (load or '') and sum or ''
+end
+
 if #memberIds == 0 then
   local count = call('SCARD', membersKey)
   if count > 1000 then return { 'many' } end
@@ -34,11 +40,7 @@ for i = 1, #memberIds do
   local record = call('HMGET', memberKey, 'address', 'load', 'pending', 'draining', 'incarnation', 'plainPending')
   if record[1] and record[1] ~= '' then
     local draining, pending = record[4], record[3] or ''
-    if not record[5] and record[6] then
-      -- A record written with plain commands: what was bound since its last EXPIRE (see claim.lua).
-      local since, sum = string.match(record[6], '^(.*)/(.*)$')
-      pending = since == tostring(call('PEXPIRETIME', memberKey)) and sum or ''
-    end
+    if not record[5] then pending = record[6] and plainPending(memberKey, record[2], record[6]) or '' end
     liveCount = liveCount + 1
     reply[size + 1] = memberId
     reply[size + 2] = record[1]

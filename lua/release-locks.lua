@@ -1,6 +1,8 @@
 -- release-locks: removes those of the given locks that are the member's own: one that another pod took over meanwhile stays.
 --
 -- KEYS[1]  base of the locks
+-- KEYS[2]  hash of the member; not read: with two keys a cluster that moves the slot refuses the call, in place of running it where
+--          the locks are not
 -- ARGV[1]  memberId
 -- ARGV[2]  incarnation
 -- ARGV[3]  and on: lockIds, 100 at most

@@ -25,6 +25,12 @@ local function push(value)
   reply[size] = value
 end
 
+-- What was bound to a pod without an incarnation since its record was written last (see claim.lua), as text; '' for nothing.
+local function plainPending(memberKey, load, field)
+  local since, sum = string.match(field, '^(.*)/([^/]*)$')
+  return since == call('PEXPIRETIME', memberKey) .. ':' .. (load or '') and sum or ''
+end
+
 local function read(destinationId)
   local memberIds = call('SMEMBERS', destinationBase .. destinationId)
   local statusAt = size + 1
@@ -33,13 +39,13 @@ local function read(destinationId)
   for i = 1, #memberIds do
     local memberId = memberIds[i]
     local memberKey = memberBase .. memberId
-    local record = call('HMGET', memberKey, 'address', 'load', 'pending', 'draining')
+    local record = call('HMGET', memberKey, 'address', 'load', 'pending', 'draining', 'incarnation', 'plainPending')
     if record[1] and record[1] ~= '' then
       liveCount = liveCount + 1
       push(memberId)
       push(record[1])
       push(record[2] or '')
-      push(record[3] or '')
+      if record[5] then push(record[3] or '') else push(record[6] and plainPending(memberKey, record[2], record[6]) or '') end
       local draining = record[4]
       push(draining and draining ~= '' and draining ~= '0' and draining ~= 'false' and '1' or '')
       push(call('PTTL', memberKey))

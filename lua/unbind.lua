@@ -8,11 +8,12 @@
 -- ARGV[3]  channel of changes
 -- ARGV[4]  '1' when the member index is kept, else '0'
 -- ARGV[5]  incarnation of the member that drops itself; '' when a registry drops it
+-- ARGV[6]  registeredAt of that incarnation, '0' when it never registered
 --
 -- Reply:
 --   'unbound'     the pod was removed
 --   'absent'      the pod was not in the set
---   'superseded'  the record is of another incarnation than ARGV[5]: the binding is its successor's
+--   'superseded'  the record is of a later incarnation than ARGV[5]: the binding is its successor's
 
 local destinationKey = KEYS[1]
 local memberKey = KEYS[2]
@@ -22,10 +23,12 @@ local memberId = ARGV[2]
 local channel = ARGV[3]
 local hasIndex = ARGV[4] == '1'
 local incarnation = ARGV[5]
+local registeredAt = tonumber(ARGV[6])
 
 if incarnation ~= '' then
-  local recorded = redis.call('HGET', memberKey, 'incarnation')
-  if recorded and recorded ~= incarnation then return 'superseded' end
+  local record = redis.call('HMGET', memberKey, 'incarnation', 'registeredAt')
+  local isOther = record[1] and record[1] ~= incarnation
+  if isOther and (tonumber(record[2] or '') or 0) >= registeredAt then return 'superseded' end
 end
 
 local removed = redis.call('SREM', destinationKey, memberId)

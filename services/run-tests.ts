@@ -10,7 +10,9 @@ Runs all *.test.ts below the folder, or those whose path contains one of the fil
 /** Node applies it to each test and, on its own, to each file as a whole: a file's tests together must stay below it. */
 const testTimeoutMs = 300_000
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { node: { type: 'string' } } })
+// pnpm passes on the -- before the options, npm does not.
+const args = process.argv.slice(2).filter((arg) => arg !== '--')
+const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { node: { type: 'string' } } })
 const [folder, ...filters] = positionals
 
 if (folder === undefined) {

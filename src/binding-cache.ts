@@ -4,6 +4,8 @@ import type { LivePod } from './scripts.ts'
 /** The live pods of one destination, as of one read. */
 export interface Binding {
   readonly destinationId: string
+  /** When it is not to be used any more. */
+  readonly endsAt: number
   /** Those a request may go to: the ones that are not draining, or all when every one is. Sorted by memberId. */
   readonly choices: LivePod[]
   /** Counts the requests spread over several pods; shared by successive bindings of the destination. */
@@ -20,6 +22,7 @@ export interface Reading<T> {
   answer: Promise<T> | null
 }
 
+/** What a cache is made of. */
 export interface BindingCacheOptions {
   /** Null keeps no bindings; reads in flight are joined all the same. */
   cache: { readonly ttlMs: number, readonly max: number } | null
@@ -41,15 +44,19 @@ export class BindingCache<T> {
 
   constructor ({ cache, random, now }: BindingCacheOptions) {
     this.#ttlMs = cache?.ttlMs ?? 0
-    // lru-cache asks its clock at most once a millisecond, which keeps a hit cheap.
-    this.#bindings = cache === null ? null : new LRUCache({ max: cache.max, ttl: Math.ceil(cache.ttlMs), perf: { now } })
+    // Without its own ttl: lru-cache asks the clock once a millisecond, by a timer, and after the event loop was blocked it still answers
+    // with what ended meanwhile.
+    this.#bindings = cache === null ? null : new LRUCache({ max: cache.max })
     this.#rotations = new LRUCache({ max: cache?.max ?? defaultMax })
     this.#random = random
     this.#now = now
   }
 
   get (destinationId: string): Binding | undefined {
-    return this.#bindings?.get(destinationId)
+    const binding = this.#bindings?.get(destinationId)
+    if (binding === undefined || binding.endsAt > this.#now()) return binding
+    this.#bindings?.delete(destinationId)
+    return undefined
   }
 
   /** A read of the same destination with the same flags, unless it was sent before an eviction. */
@@ -73,13 +80,10 @@ export class BindingCache<T> {
    */
   keep (reading: Reading<T>, live: LivePod[], sentAt: number): Binding {
     const { destinationId } = reading
-    const binding = this.#toBinding(destinationId, live)
-    if (this.#bindings !== null && !reading.isStale) {
-      let lifeMs = this.#ttlMs
-      for (const pod of live) lifeMs = Math.min(lifeMs, pod.remainingMs)
-      lifeMs -= this.#now() - sentAt
-      if (lifeMs > 0) this.#bindings.set(destinationId, binding, { ttl: lifeMs })
-    }
+    let lifeMs = this.#ttlMs
+    for (const pod of live) lifeMs = Math.min(lifeMs, pod.remainingMs)
+    const binding = this.#toBinding(destinationId, live, sentAt + lifeMs)
+    if (!reading.isStale && binding.endsAt > this.#now()) this.#bindings?.set(destinationId, binding)
     return binding
   }
 
@@ -103,10 +107,10 @@ export class BindingCache<T> {
     this.#readings.clear()
   }
 
-  #toBinding (destinationId: string, live: LivePod[]): Binding {
+  #toBinding (destinationId: string, live: LivePod[], endsAt: number): Binding {
     const ready = live.filter(pod => !pod.draining)
     const choices = (ready.length > 0 ? ready : live).sort(byMemberId)
-    return { destinationId, choices, rotation: choices.length > 1 ? this.#rotation(destinationId) : noRotation }
+    return { destinationId, endsAt, choices, rotation: choices.length > 1 ? this.#rotation(destinationId) : noRotation }
   }
 
   #rotation (destinationId: string): { turn: number } {
@@ -124,6 +128,7 @@ const noRotation = { turn: 0 }
 /** The ways a destination can be read; one character each, so that a join key is the id with one before it. */
 export const readingFlags = ['0', '1', '2', '3'] as const
 
+/** Sorts as plain text, the same on every machine. */
 export function byMemberId (a: { memberId: string }, b: { memberId: string }): number {
   return a.memberId < b.memberId ? -1 : a.memberId > b.memberId ? 1 : 0
 }

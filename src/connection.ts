@@ -1,19 +1,14 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { Redis } from 'iovalkey'
 import type { RedisOptions } from 'iovalkey'
 import { publish } from './diagnostics.ts'
 import { CoordinatorError } from './errors.ts'
 import { hasHashTag } from './keys.ts'
 import type { CheckedStoreOptions } from './options.ts'
+import { closedError, replyCode, toCoordinatorError, unavailable, withoutSecrets } from './store-errors.ts'
+import type { CommandKind } from './store-errors.ts'
 import type { StoreClient } from './types.ts'
 
-/** What a failed command may have done. */
-export type CommandKind = 'read' | 'write'
-
-// Replies by which Valkey says "not now": loading, a replica, full, a cluster without its quorum. The first word of an error reply is
-// its code by the protocol.
-const transientCodes = new Set(['LOADING', 'READONLY', 'MASTERDOWN', 'CLUSTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS', 'MISCONF', 'OOM'])
-const ourCommands = new Set(['evalsha', 'eval', 'exists', 'smembers', 'sscan'])
-const clusterCodes = new Set(['MOVED', 'ASK', 'CROSSSLOT'])
 const quitTimeoutMs = 1000
 
 interface Subscription {
@@ -38,8 +33,13 @@ export class Connection {
    * Not its message, which holds an address, and may end in an answer to a client.
    */
   #lastFailure: string | undefined
+  /** True once a connection stood: what failed before cannot have written. */
+  #wasReady = false
+  #failureCount = 0
+  #selected: Promise<unknown> | undefined
   #pending = 0
   #idle: (() => void) | undefined
+  #isClosed = false
   #closing: Promise<void> | undefined
 
   constructor (options: CheckedStoreOptions) {
@@ -53,8 +53,13 @@ export class Connection {
       this.#lastFailure = (cause as NodeJS.ErrnoException).code
       this.report(new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `The connection to Valkey failed: ${cause.message}`, withoutSecrets(cause)))
     }
-    if (this.owned) this.client.on('error', this.#hear) // for good: it may still speak of its socket while it closes
-    else listen(this.client, this.#hear)
+    if (this.owned) {
+      this.client.on('error', this.#hear) // for good: it may still speak of its socket while it closes
+      this.client.once('ready', () => { this.#wasReady = true })
+    } else {
+      this.#wasReady = true
+      listen(this.client, this.#hear)
+    }
   }
 
   /** The prefix the client itself puts before keys. */
@@ -62,8 +67,9 @@ export class Connection {
     return this.client.options.keyPrefix ?? ''
   }
 
-  get isClosed (): boolean {
-    return this.#closing !== undefined
+  /** How often the store was found away; when it rises the data may have been lost. */
+  get failureCount (): number {
+    return this.#failureCount
   }
 
   /** Tells of a failure that no caller is told of. */
@@ -80,7 +86,7 @@ export class Connection {
    * @throws PLT_COORDINATOR_UNAVAILABLE, PLT_COORDINATOR_STORE_REFUSED, PLT_COORDINATOR_NO_HASH_TAG, PLT_COORDINATOR_CLOSED
    */
   run<T> (send: (isAwaited: () => boolean) => Promise<T>, kind: CommandKind): Promise<T> {
-    if (this.#closing !== undefined) return Promise.reject(closedError())
+    if (this.#isClosed) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
       this.#pending++
       let isSettled = false
@@ -91,60 +97,57 @@ export class Connection {
         if (--this.#pending === 0) this.#idle?.()
         return true
       }
-      const timer = setTimeout(() => {
-        if (settle()) reject(unavailable(kind, `no reply within ${this.#timeoutMs} ms`))
-      }, this.#timeoutMs)
-      start(() => send(() => !isSettled)).then(
+      const fail = (error: CoordinatorError): void => {
+        if (error.code === 'PLT_COORDINATOR_UNAVAILABLE') this.#failureCount++
+        if (settle()) reject(error)
+      }
+      const timer = setTimeout(() => fail(unavailable(kind, `no reply within ${this.#timeoutMs} ms`)), this.#timeoutMs)
+      start(() => this.#select(() => isSettled ? Promise.reject(new Error('given up')) : send(() => !isSettled))).then(
         reply => {
           this.#lastFailure = undefined
           if (settle()) resolve(reply)
         },
-        (failure: unknown) => { if (settle()) reject(toCoordinatorError(failure, kind, this.#lastFailure)) }
+        (failure: unknown) => fail(toCoordinatorError(failure, this.#wasReady ? kind : 'read', this.#lastFailure))
       )
     })
   }
 
-  /** Lets commands under way settle, each within its bound, then closes an owned client. Never rejects. */
+  /** Lets calls under way settle, each within its bounds, then closes an owned client. Never rejects. */
   close (): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
   }
 
   async #close (): Promise<void> {
-    if (this.#pending > 0) await new Promise<void>(resolve => { this.#idle = resolve })
-    if (this.owned) {
-      // quit() waits for the offline queue of a client that cannot connect, and its reply may never come.
-      if (this.client.status === 'ready') await settlesWithin(this.client.quit(), quitTimeoutMs)
-      this.client.disconnect()
-    }
-    if (!this.owned) unlisten(this.client, this.#hear)
+    // A call of several commands has none on its way between two of them: it goes on within this turn of the event loop, or is done.
+    do {
+      if (this.#pending > 0) await new Promise<void>(resolve => { this.#idle = resolve })
+      await turn()
+    } while (this.#pending > 0)
+    this.#isClosed = true
+    if (!this.owned) return unlisten(this.client, this.#hear)
+    // quit() waits for the offline queue of a client that cannot connect, and its reply may never come.
+    if (this.client.status === 'ready') await settlesWithin(this.client.quit(), quitTimeoutMs)
+    this.client.disconnect()
+  }
+
+  /** Sends once the database of the URL is known to be there: iovalkey goes on in database 0 where the server has fewer. */
+  #select<T> (send: () => Promise<T>): Promise<T> {
+    const { client } = this
+    const db = 'db' in client.options ? Number(client.options.db ?? 0) : 0
+    if (!this.owned || db === 0) return send()
+    this.#selected ??= (client as Redis).select(db).catch(error => {
+      this.#selected = undefined
+      throw replyCode(error) === 'ERR' ? new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', `Valkey has no database ${db}`, error) : error
+    })
+    return this.#selected.then(send)
   }
 }
 
-export function closedError (): CoordinatorError {
-  return new CoordinatorError('PLT_COORDINATOR_CLOSED', 'close() was called on this instance')
-}
-
-/** The code of an error reply of Valkey, such as NOSCRIPT; undefined for errors of the connection. */
-export function replyCode (error: unknown): string | undefined {
-  return error instanceof Error && error.name === 'ReplyError' ? error.message.split(' ', 1)[0] : undefined
-}
-
-/** Gives the caller the coded error that an error of the client, or the text of an error reply, stands for. */
-export function toCoordinatorError (failure: unknown, kind: CommandKind, connectionFailure?: string): CoordinatorError {
-  if (failure instanceof CoordinatorError) return failure
-  const cause = withoutSecrets(failure)
-  // A reply to a command that is none of ours, such as those a client greets with, means that there is no connection to use.
-  if (!isReplyToOurs(failure)) return unavailable(kind, failure instanceof Error ? failure.message : String(failure), cause)
-  const message = cause instanceof Error ? cause.message : String(cause)
-  const code = cause instanceof Error ? replyCode(cause) : message.split(' ', 1)[0]
-  if (code === undefined) return unavailable(kind, connectionFailure ?? message, cause)
-  if (transientCodes.has(code)) return new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `Valkey is not available: it answered ${message}`, cause)
-  if (clusterCodes.has(code)) {
-    return new CoordinatorError('PLT_COORDINATOR_NO_HASH_TAG',
-      `Valkey runs as a cluster: pass a Cluster client and a keyPrefix with a hash tag, such as '{myservice}' (it answered ${message})`, cause)
-  }
-  return new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', `Valkey refused the command: ${message}`, cause)
+function refuseClusterWithoutHashTag (client: StoreClient, keyPrefix: string): void {
+  const prefix = `${client.options.keyPrefix ?? ''}${keyPrefix}`
+  if (!client.isCluster || hasHashTag(prefix)) return
+  throw new CoordinatorError('PLT_COORDINATOR_NO_HASH_TAG', `Expected keyPrefix to hold a hash tag on a Cluster client, such as '{${prefix}}', got '${prefix}'`)
 }
 
 function openClient (url: string, redisOptions: RedisOptions): Redis {
@@ -154,42 +157,6 @@ function openClient (url: string, redisOptions: RedisOptions): Redis {
   const { pathname, searchParams } = new URL(url)
   const db = searchParams.get('db')
   return new Redis({ ...options, path: decodeURIComponent(pathname), ...(db === null ? {} : { db: Number(db) }) })
-}
-
-function isReplyToOurs (failure: unknown): boolean {
-  const name = commandName(failure)
-  return name === undefined || ourCommands.has(name)
-}
-
-function commandName (failure: unknown): string | undefined {
-  const name = (failure as { command?: { name?: unknown } } | null)?.command?.name
-  return typeof name === 'string' ? name.toLowerCase() : undefined
-}
-
-// iovalkey keeps the command with its arguments on an error reply: those of AUTH and HELLO are a password.
-function withoutSecrets (cause: unknown): unknown {
-  const name = commandName(cause)
-  if (!(cause instanceof Error) || (name !== 'auth' && name !== 'hello')) return cause
-  const copy = new Error(cause.message)
-  copy.name = cause.name
-  if (cause.stack !== undefined) copy.stack = cause.stack
-  return copy
-}
-
-// A client that throws instead of rejecting must not leave its caller's timer and count behind.
-async function start<T> (send: () => Promise<T>): Promise<T> {
-  return await send()
-}
-
-function unavailable (kind: CommandKind, message: string, cause?: unknown): CoordinatorError {
-  const outcome = kind === 'write' ? ', the outcome of the write is unknown' : ''
-  return new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', `Valkey is not available${outcome}: ${message}`, cause)
-}
-
-function refuseClusterWithoutHashTag (client: StoreClient, keyPrefix: string): void {
-  const prefix = `${client.options.keyPrefix ?? ''}${keyPrefix}`
-  if (!client.isCluster || hasHashTag(prefix)) return
-  throw new CoordinatorError('PLT_COORDINATOR_NO_HASH_TAG', `Expected keyPrefix to hold a hash tag on a Cluster client, such as '{${prefix}}', got '${prefix}'`)
 }
 
 function listen (client: StoreClient, hear: (cause: Error) => void): void {
@@ -209,6 +176,11 @@ function unlisten (client: StoreClient, hear: (cause: Error) => void): void {
   if (subscription === undefined || subscription.hearers.size > 0) return
   client.off('error', subscription.listener)
   subscriptions.delete(client)
+}
+
+// A client that throws instead of rejecting must not leave its caller's timer and count behind.
+async function start<T> (send: () => Promise<T>): Promise<T> {
+  return await send()
 }
 
 /** Waits for work to be fulfilled or rejected, for so many milliseconds at most; tells whether it was. */

@@ -18,6 +18,7 @@ export interface DiagnosticsEvents {
   oversized: { keyPrefix: string, destinationId: string, count: number }
 }
 
+/** Names of the events. */
 export type DiagnosticsEvent = keyof DiagnosticsEvents
 
 /** Names of the channels, to hand to `node:diagnostics_channel`. */

@@ -30,6 +30,7 @@ const statusCodes = {
   PLT_COORDINATOR_CLOSED: 503
 } as const
 
+/** All codes. */
 export type CoordinatorErrorCode = keyof typeof statusCodes
 
 /** The one class of error this library makes; `code` tells the case, `cause` keeps what lay beneath. */
@@ -55,6 +56,7 @@ export function isCoordinatorError (error: unknown, code?: CoordinatorErrorCode)
 export function describe (value: unknown): string {
   if (value === null || value === undefined) return String(value)
   if (typeof value === 'string') return `${JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)} (string)`
+  if (value instanceof Promise) return 'a promise'
   if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
   return `${String(value).replace(/\s+/g, ' ').slice(0, 64)} (${typeof value})`

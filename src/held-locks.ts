@@ -23,6 +23,11 @@ export class HeldLocks {
     return this.#locks.get(lockId)?.lock
   }
 
+  wasRenewedBefore (lockId: string, time: number): boolean {
+    const held = this.#locks.get(lockId)
+    return held !== undefined && held.renewedAt < time
+  }
+
   delete (lockId: string): void {
     this.#locks.delete(lockId)
   }

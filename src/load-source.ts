@@ -7,6 +7,8 @@ export class LoadSource {
   readonly #report: (error: CoordinatorError) => void
   #last = NaN
   #asking: Promise<number> | undefined
+  /** True while a call that took too long still runs: the beats do not wait for it again. */
+  #isLate = false
   readonly #waiting = new Set<() => void>()
 
   constructor (getLoad: () => unknown, timeoutMs: number, report: (error: CoordinatorError) => void) {
@@ -23,19 +25,22 @@ export class LoadSource {
   /** The load now: the last one known when `getLoad` throws or hangs, NaN when it returned no finite number or never a first one. */
   async read (): Promise<number> {
     // While one call hangs no second is made: it would hang as well, and pile up.
-    this.#asking ??= this.#ask().finally(() => { this.#asking = undefined })
-    let isLate = false
+    if (this.#isLate) return this.#last
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined
+      this.#isLate = false
+    })
     let stop = (): void => {}
     const stopped = new Promise<void>(resolve => { stop = resolve })
     const timer = setTimeout(() => {
-      isLate = true
+      this.#isLate = true
       stop()
     }, this.#timeoutMs)
     this.#waiting.add(stop)
     const load = await Promise.race([this.#asking, stopped])
     clearTimeout(timer)
     this.#waiting.delete(stop)
-    if (isLate) this.#report(new CoordinatorError('PLT_COORDINATOR_LOAD_UNKNOWN', `getLoad took longer than ${this.#timeoutMs} ms`))
+    if (load === undefined && this.#isLate) this.#report(new CoordinatorError('PLT_COORDINATOR_LOAD_UNKNOWN', `getLoad took longer than ${this.#timeoutMs} ms`))
     return load ?? this.#last
   }
 

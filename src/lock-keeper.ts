@@ -1,3 +1,4 @@
+import { isCoordinatorError } from './errors.ts'
 import type { CoordinatorError } from './errors.ts'
 import { HeldLocks } from './held-locks.ts'
 import type { HeldLock } from './held-locks.ts'
@@ -15,6 +16,8 @@ export class LockKeeper {
   readonly #scripts: MemberScripts
   readonly #report: (error: CoordinatorError) => void
   readonly #held = new HeldLocks()
+  /** Locks whose first write is on its way. */
+  readonly #minting = new Map<string, HeldLock>()
   /** True while any of them may have been lost with the record. */
   #areSuspect = false
 
@@ -26,16 +29,19 @@ export class LockKeeper {
   }
 
   async register (writer: Writer, lock: HeldLock): Promise<'registered' | 'superseded'> {
-    const sentAt = performance.now()
-    const status = await this.#scripts.registerLock(writer, lock.lockId, lock.destinationId, this.ttlMs, lock.fields)
-    if (status === 'registered') this.#held.set(lock, sentAt)
-    return status
+    this.#minting.set(lock.lockId, lock)
+    try {
+      return await this.#write(writer, lock, () => this.#minting.get(lock.lockId) === lock)
+    } finally {
+      if (this.#minting.get(lock.lockId) === lock) this.#minting.delete(lock.lockId)
+    }
   }
 
   /** Ends a lock; false when it was not the writer's. */
   async release (writer: Writer, lockId: string): Promise<boolean> {
-    // Before the script is sent, or a beat that finds the lock gone would write it again.
+    // Before the script is sent, or a beat that finds the lock gone, or a register() on its way, would keep it.
     this.#held.delete(lockId)
+    this.#minting.delete(lockId)
     return await this.#scripts.releaseLocks(writer, [lockId]) > 0
   }
 
@@ -82,7 +88,7 @@ export class LockKeeper {
     return first
   }
 
-  /** Goes by what a heartbeat found: forgets the locks others took over, writes those that expired again. */
+  /** Goes by what a heartbeat found: forgets the locks others took over or ended, writes again those that can have expired or been lost. */
   async #settle (writer: Writer, lockIds: string[], reply: HeartbeatReply, sentAt: number): Promise<void> {
     const missing = new Set(reply.missingLockIds)
     for (const lockId of reply.lostLockIds) this.#held.delete(lockId)
@@ -92,8 +98,30 @@ export class LockKeeper {
     await Promise.all(reply.missingLockIds.map(async lockId => {
       const lock = this.#held.get(lockId)
       if (lock === undefined || !writer.mayWrite()) return
-      await this.#scripts.registerLock(writer, lockId, lock.destinationId, this.ttlMs, lock.fields)
-      this.#held.markRenewed(lockId, sentAt)
+      // One that can neither have expired nor been lost with the data was ended by somebody else.
+      if (!this.#areSuspect && !this.#held.wasRenewedBefore(lockId, performance.now() - this.ttlMs)) return this.#held.delete(lockId)
+      await this.#write(writer, lock, () => this.#held.get(lockId) === lock)
     }))
+  }
+
+  /**
+   * Writes a lock and holds it, if it is still wanted when the reply comes. What was released meanwhile is released again: the script that
+   * writes may have been sent a second time, with its text, behind the one that released.
+   */
+  async #write (writer: Writer, lock: HeldLock, isWanted: () => boolean): Promise<'registered' | 'superseded'> {
+    const { lockId } = lock
+    const sentAt = performance.now()
+    let status: 'registered' | 'superseded'
+    try {
+      status = await this.#scripts.registerLock({ ...writer, mayWrite: () => writer.mayWrite() && isWanted() }, lock, this.ttlMs)
+    } catch (error) {
+      // Given up before its text was sent, because it was released meanwhile: as good as written and released.
+      if (isCoordinatorError(error, 'PLT_COORDINATOR_NOT_REGISTERED') && writer.mayWrite()) return 'registered'
+      throw error
+    }
+    if (status !== 'registered') return status
+    if (isWanted()) this.#held.set(lock, sentAt)
+    else if (!this.#minting.has(lockId) && this.#held.get(lockId) === undefined) await this.#scripts.releaseLocks(writer, [lockId])
+    return status
   }
 }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { replyCode } from './connection.ts'
-import type { CommandKind, Connection } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { CoordinatorError } from './errors.ts'
+import { replyCode } from './store-errors.ts'
+import type { CommandKind } from './store-errors.ts'
 
 /** One file of lua/, run by its digest. */
 export class LuaScript {

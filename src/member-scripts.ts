@@ -1,4 +1,5 @@
 import type { Connection } from './connection.ts'
+import type { HeldLock } from './held-locks.ts'
 import type { Keys } from './keys.ts'
 import { LuaScript } from './lua-script.ts'
 import { ReplyReader } from './reply-reader.ts'
@@ -18,6 +19,8 @@ export interface Writer {
   registeredAt: string
   /** False from the moment the member has left: what was begun before must not write any more. */
   mayWrite: () => boolean
+  /** False once register() was called again: an answer to this writer says nothing about the new registration. */
+  isLatest: () => boolean
 }
 
 /** What a pod's record is to say. */
@@ -27,16 +30,22 @@ export interface MemberRecord {
   isDraining: boolean
   loadPerBinding: number
   ttlMs: number
+  /** The memberIndex feature as it is recorded: '1' or '0'. */
+  memberIndex: string
 }
 
+/** What a heartbeat found and did. */
 export interface HeartbeatReply {
   status: 'beat' | 'restored' | 'superseded'
   registeredAt: string
   pending: number
+  /** Recorded value of the memberIndex feature, where the record was restored. */
+  recordedIndex: string
   missingLockIds: string[]
   lostLockIds: string[]
 }
 
+/** What became of a registration. */
 export interface RegisterReply {
   status: 'registered' | 'mismatch'
   registeredAt: string
@@ -55,11 +64,11 @@ export class MemberScripts {
     this.#keys = keys
   }
 
-  async registerMember (writer: Writer, record: MemberRecord, index: string, isStrict: boolean): Promise<RegisterReply> {
+  async registerMember (writer: Writer, record: MemberRecord, isStrict: boolean): Promise<RegisterReply> {
     const { members, memberBase, features, changesChannel } = this.#keys
     const args = [
       writer.memberId, writer.incarnation, String(record.ttlMs), record.address, String(record.load), record.isDraining ? '1' : '0',
-      String(record.loadPerBinding), changesChannel, index, isStrict ? '1' : '0'
+      String(record.loadPerBinding), changesChannel, record.memberIndex, isStrict ? '1' : '0'
     ]
     const reply = new ReplyReader(await lua.registerMember.run(this.#connection, [members, memberBase + writer.memberId, features], args, writer.mayWrite))
     return { status: reply.text() as RegisterReply['status'], registeredAt: reply.text(), pending: reply.pending(), recordedIndex: reply.text() }
@@ -70,29 +79,30 @@ export class MemberScripts {
    * @param lockIds locks to renew, 100 at most
    */
   async heartbeat (writer: Writer, record: MemberRecord, counted: number, lockTtlMs: number, lockIds: string[]): Promise<HeartbeatReply> {
-    const { members, memberBase, lockBase, changesChannel } = this.#keys
+    const { members, memberBase, lockBase, features, changesChannel } = this.#keys
     const args = [
       writer.memberId, writer.incarnation, writer.registeredAt, String(record.ttlMs), record.address, String(record.load),
-      record.isDraining ? '1' : '0', String(record.loadPerBinding), String(counted), changesChannel, String(lockTtlMs), ...lockIds
+      record.isDraining ? '1' : '0', String(record.loadPerBinding), String(counted), changesChannel,
+      String(lockTtlMs), record.memberIndex, ...lockIds
     ]
-    const reply = new ReplyReader(await lua.heartbeat.run(this.#connection, [members, memberBase + writer.memberId, lockBase], args, writer.mayWrite))
+    const reply = new ReplyReader(await lua.heartbeat.run(this.#connection, [members, memberBase + writer.memberId, lockBase, features], args, writer.mayWrite))
     return {
       status: reply.text() as HeartbeatReply['status'],
       registeredAt: reply.text(),
       pending: reply.pending(),
+      recordedIndex: reply.text(),
       missingLockIds: reply.list(() => reply.text()),
       lostLockIds: reply.rest()
     }
   }
 
-  async deregisterMember ({ memberId, incarnation, registeredAt }: Writer): Promise<'deregistered' | 'absent' | 'superseded'> {
+  async deregisterMember ({ memberId, incarnation, registeredAt }: Writer, address: string): Promise<'deregistered' | 'absent' | 'superseded'> {
     const { members, memberBase, changesChannel } = this.#keys
-    const args = [memberId, incarnation, registeredAt, changesChannel]
+    const args = [memberId, incarnation, registeredAt, changesChannel, address]
     return await lua.deregisterMember.run(this.#connection, [members, memberBase + memberId], args) as 'deregistered' | 'absent' | 'superseded'
   }
 
-  /** @param fields names and values of the application, in turn */
-  async registerLock (writer: Writer, lockId: string, destinationId: string, lockTtlMs: number, fields: string[]): Promise<'registered' | 'superseded'> {
+  async registerLock (writer: Writer, { lockId, destinationId, fields }: HeldLock, lockTtlMs: number): Promise<'registered' | 'superseded'> {
     const { lockBase, memberBase } = this.#keys
     const args = [writer.memberId, writer.incarnation, writer.registeredAt, String(lockTtlMs), destinationId, ...fields]
     return await lua.registerLock.run(this.#connection, [lockBase + lockId, memberBase + writer.memberId], args, writer.mayWrite) as 'registered' | 'superseded'
@@ -100,6 +110,7 @@ export class MemberScripts {
 
   /** Removes those of the locks, 100 at most, that are the writer's own; resolves to how many. */
   async releaseLocks ({ memberId, incarnation }: Writer, lockIds: string[]): Promise<number> {
-    return Number(await lua.releaseLocks.run(this.#connection, [this.#keys.lockBase], [memberId, incarnation, ...lockIds]))
+    const keys = [this.#keys.lockBase, this.#keys.memberBase + memberId]
+    return Number(await lua.releaseLocks.run(this.#connection, keys, [memberId, incarnation, ...lockIds]))
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { BackgroundWork } from './background-work.ts'
-import { closedError, Connection } from './connection.ts'
+import { Connection } from './connection.ts'
 import type { CoordinatorError } from './errors.ts'
 import { memberIndexOff } from './feature-check.ts'
 import { buildKeys } from './keys.ts'
@@ -12,6 +12,7 @@ import { Membership, notRegistered, superseded } from './membership.ts'
 import { checkBoolean, checkId, checkMemberOptions, encodeMetadata } from './options.ts'
 import type { CheckedMemberOptions } from './options.ts'
 import { Scripts } from './scripts.ts'
+import { closedError } from './store-errors.ts'
 import type { LockMetadata, MemberInfo, MemberOptions } from './types.ts'
 
 /**
@@ -70,7 +71,7 @@ export class Member {
 
   /**
    * Starts or ends draining: a draining pod keeps its destinations and gets no new ones. The flag survives an expired record and an
-   * outage: the next heartbeat writes it. `deregister()` ends it.
+   * outage: the next heartbeat writes it. Set before `register()` it is written by that. `deregister()` ends it.
    * @returns whether the record says so now: false when this member is not registered, or another process took its memberId
    */
   async setDraining (draining: boolean): Promise<boolean> {
@@ -86,7 +87,9 @@ export class Member {
   async addToDestination (destinationId: string): Promise<boolean> {
     checkId('destinationId', destinationId)
     this.#refuseClosed()
-    const status = await this.#scripts.bind(destinationId, this)
+    const { writer } = this.#membership
+    const status = await this.#scripts.bind(destinationId, writer)
+    if (status === 'superseded') this.#membership.supersede(writer)
     return status === 'bound' || status === 'present'
   }
 
@@ -94,7 +97,10 @@ export class Member {
   async removeFromDestination (destinationId: string): Promise<boolean> {
     checkId('destinationId', destinationId)
     this.#refuseClosed()
-    return await this.#scripts.unbind(destinationId, this) === 'unbound'
+    const { writer } = this.#membership
+    const status = await this.#scripts.unbind(destinationId, writer)
+    if (status === 'superseded') this.#membership.supersede(writer)
+    return status === 'unbound'
   }
 
   /**
@@ -113,7 +119,7 @@ export class Member {
     if (standing === 'superseded') throw superseded(this.memberId)
     const status = await this.#locks.register(writer, { lockId, destinationId, fields })
     if (status === 'superseded') {
-      this.#membership.supersede()
+      this.#membership.supersede(writer)
       throw superseded(this.memberId)
     }
     // The clean-up of a deregister() called meanwhile may have come before the lock was known here.

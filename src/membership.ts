@@ -4,7 +4,7 @@ import { CoordinatorError } from './errors.ts'
 import { encodeFeature, featureMismatch } from './feature-check.ts'
 import type { LoadSource } from './load-source.ts'
 import type { LockKeeper } from './lock-keeper.ts'
-import type { MemberRecord, MemberScripts, Writer } from './member-scripts.ts'
+import type { HeartbeatReply, MemberRecord, MemberScripts, Writer } from './member-scripts.ts'
 import type { CheckedMemberOptions } from './options.ts'
 
 /** idle: not registered yet · open: registered · superseded: a later process has the id · left: deregister() or close() was called */
@@ -34,6 +34,8 @@ export class Membership {
   #counted = 0
   /** Rises when the member leaves, so that what began before does not write after. */
   #departures = 0
+  /** Rises with each register(), so that a late answer to what was sent before it is not held against it. */
+  #registrations = 0
   #beat: Promise<boolean> | undefined
   /** Settled when the write before and all earlier ones are. Never rejects. */
   #lastWrite: Promise<void> = Promise.resolve()
@@ -54,11 +56,13 @@ export class Membership {
   /** Who writes, as of now; no longer allowed to once the member has left after this. */
   get writer (): Writer {
     const departures = this.#departures
+    const registrations = this.#registrations
     return {
       memberId: this.#options.memberId,
       incarnation: this.#incarnation,
       registeredAt: this.#registeredAt,
-      mayWrite: () => departures === this.#departures
+      mayWrite: () => departures === this.#departures,
+      isLatest: () => registrations === this.#registrations
     }
   }
 
@@ -76,11 +80,12 @@ export class Membership {
       const { keyPrefix, memberIndex, strictFeatures } = this.#options
       const own = encodeFeature(memberIndex)
       const earlier = this.#standing
+      this.#registrations++
       // Open before the reply: when it does not come the record may be there all the same, and the heartbeats settle it.
       this.#standing = 'open'
-      const reply = await this.#scripts.registerMember(this.writer, this.#record(), own, strictFeatures)
+      const reply = await this.#scripts.registerMember(this.writer, this.#record(), strictFeatures)
       if (reply.status === 'mismatch') {
-        this.#standing = earlier
+        if (departures === this.#departures) this.#standing = earlier
         throw featureMismatch(keyPrefix, reply.recordedIndex, own)
       }
       this.#registeredAt = reply.registeredAt
@@ -100,9 +105,13 @@ export class Membership {
     this.#isDraining = isDraining
     return await this.#inTurn(async () => {
       if (this.#standing !== 'open') return false
-      const reply = await this.#scripts.heartbeat(this.writer, this.#record(), 0, this.#locks.ttlMs, [])
-      if (reply.status === 'superseded') this.supersede()
-      if (reply.status === 'restored') this.#locks.suspectAll()
+      const { writer } = this
+      const reply = await this.#scripts.heartbeat(writer, this.#record(), 0, this.#locks.ttlMs, [])
+      if (reply.status === 'superseded') this.supersede(writer)
+      if (reply.status === 'restored') {
+        this.#locks.suspectAll()
+        this.#restored(reply)
+      }
       return reply.status !== 'superseded'
     })
   }
@@ -112,7 +121,7 @@ export class Membership {
     this.leave()
     if (wasIdle) return false
     return await this.#inTurn(async () => {
-      const status = await this.#scripts.deregisterMember(this.writer)
+      const status = await this.#scripts.deregisterMember(this.writer, this.#options.address)
       await this.#locks.releaseAll(this.writer)
       return status === 'deregistered'
     })
@@ -127,8 +136,8 @@ export class Membership {
   }
 
   /** Another process registered this memberId later: only `register()` makes this one write again. */
-  supersede (): void {
-    if (this.#standing !== 'open') return
+  supersede (writer: Pick<Writer, 'isLatest'>): void {
+    if (this.#standing !== 'open' || !writer.isLatest()) return
     const { keyPrefix, memberId } = this.#options
     this.#standing = 'superseded'
     this.#locks.forget()
@@ -153,16 +162,26 @@ export class Membership {
     const { keyPrefix, memberId } = this.#options
     // Subtracted once: a beat whose reply is lost may have done it.
     const counted = this.#counted
+    const { writer } = this
     this.#counted = 0
-    const { status, pending, registeredAt } = await this.#locks.beat(this.writer, this.#record(), counted)
-    publish('heartbeat', { keyPrefix, memberId, status })
-    if (status === 'superseded') {
-      this.supersede()
+    const reply = await this.#locks.beat(writer, this.#record(), counted)
+    publish('heartbeat', { keyPrefix, memberId, status: reply.status })
+    if (reply.status === 'superseded') {
+      this.supersede(writer)
       return false
     }
-    this.#registeredAt = registeredAt
-    this.#counted = pending
+    if (reply.status === 'restored') this.#restored(reply)
+    this.#registeredAt = reply.registeredAt
+    this.#counted = reply.pending
     return true
+  }
+
+  /** The record was gone, and with it perhaps all data: what was pending, and the recorded features. */
+  #restored ({ recordedIndex }: HeartbeatReply): void {
+    const { keyPrefix, memberIndex } = this.#options
+    const own = encodeFeature(memberIndex)
+    this.#counted = 0
+    if (recordedIndex !== own) this.#report(featureMismatch(keyPrefix, recordedIndex, own))
   }
 
   /**
@@ -186,7 +205,7 @@ export class Membership {
 
   #record (): MemberRecord {
     const { address, ttlMs, loadPerBinding } = this.#options
-    return { address, load: this.#load.last, isDraining: this.#isDraining, loadPerBinding, ttlMs }
+    return { address, load: this.#load.last, isDraining: this.#isDraining, loadPerBinding, ttlMs, memberIndex: encodeFeature(this.#options.memberIndex) }
   }
 }
 

@@ -79,9 +79,7 @@ export function checkId (kind: 'destinationId' | 'lockId' | 'memberId', id: unkn
 
 /** Turns metadata into the flat fields of a lock's hash. @throws PLT_COORDINATOR_INVALID_METADATA */
 export function encodeMetadata (metadata: LockMetadata): string[] {
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
-    throw new CoordinatorError('PLT_COORDINATOR_INVALID_METADATA', `Expected metadata to be an object, got ${describe(metadata)}`)
-  }
+  if (!isPlainObject(metadata)) throw new CoordinatorError('PLT_COORDINATOR_INVALID_METADATA', `Expected metadata to be a plain object, got ${describe(metadata)}`)
   const fields: string[] = []
   for (const [name, value] of Object.entries(metadata)) {
     if (reservedLockFields.has(name)) {
@@ -111,7 +109,7 @@ function checkRedis (redis: unknown): asserts redis is string | StoreClient {
   if (typeof redis === 'string') return checkUrl(redis)
   const client = redis as StoreClient | null | undefined
   if (typeof client !== 'object' || client === null || typeof client.evalsha !== 'function' || typeof client.options !== 'object') {
-    throw expected('redis', 'a URL or a client of iovalkey', redis)
+    throw expected('redis', 'a URL (options go into redisOptions beside it) or a client of iovalkey', redis)
   }
 }
 
@@ -121,7 +119,7 @@ function checkUrl (url: string): void {
   const refusal = (rule: string): CoordinatorError => new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected redis to be ${rule}`)
   if (!URL.canParse(url)) throw refusal('a URL such as redis://127.0.0.1:6379 (signs in a password percent-encoded), got text that is none')
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(url)
-  if (!storeSchemes.has(protocol)) throw refusal(`a URL of scheme redis, rediss, valkey, valkeys or unix, got one of scheme ${protocol.slice(0, 32)}`)
+  if (!storeSchemes.has(protocol)) throw refusal(`a URL of scheme redis, rediss, valkey, valkeys or unix, such as redis://127.0.0.1:6379, got one of scheme ${protocol.slice(0, 32)}`)
   // A / ? or # in a password that was not encoded ends the host part early, and leaves the @ behind.
   if (hash !== '' || `${pathname}${search}`.includes('@')) throw refusal('a URL whose user and password are percent-encoded (/ is %2F, ? is %3F, # is %23, @ is %40)')
   if (protocol === 'unix:') {
@@ -179,12 +177,20 @@ function isNumber (value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
+/** Checks one that was made by `{}`, a class of the application or with a null prototype; not a Map, an array or another built-in. */
+function isPlainObject (value: unknown): boolean {
+  return Object.prototype.toString.call(value) === '[object Object]'
+}
+
 function encodeJson (name: string, value: unknown): string | undefined {
+  let cause: unknown
   try {
-    return JSON.stringify(value)
+    const json = JSON.stringify(value)
+    if (json !== undefined || value === undefined) return json
   } catch (error) {
-    throw new CoordinatorError('PLT_COORDINATOR_INVALID_METADATA', `Expected metadata.${name} to be writable as JSON, got ${describe(value)}`, error)
+    cause = error
   }
+  throw new CoordinatorError('PLT_COORDINATOR_INVALID_METADATA', `Expected metadata.${name} to be writable as JSON, got ${describe(value)}`, cause)
 }
 
 function expected (name: string, rule: string, value: unknown): CoordinatorError {

@@ -1,7 +1,7 @@
 import { BackgroundWork } from './background-work.ts'
 import { BindingCache, byMemberId } from './binding-cache.ts'
 import { ClaimTurns } from './claim-turns.ts'
-import { closedError, Connection } from './connection.ts'
+import { Connection } from './connection.ts'
 import { FeatureCheck, memberIndexOff } from './feature-check.ts'
 import { buildKeys } from './keys.ts'
 import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
@@ -11,6 +11,8 @@ import { checkId, checkPickMemberOptions, checkRegistryOptions, checkResolveOpti
 import { Resolver } from './resolver.ts'
 import type { Found } from './resolver.ts'
 import { Scripts } from './scripts.ts'
+import type { Incarnation } from './scripts.ts'
+import { closedError } from './store-errors.ts'
 import { toStrategy } from './strategies/create-strategy.ts'
 import { pickCandidate } from './strategies/pick-candidate.ts'
 import type { AllocationStrategy, BoundPod, MemberInfo, PickMemberOptions, RegistryOptions, ResolvedDestination, ResolvedLock, ResolveOptions } from './types.ts'
@@ -46,7 +48,7 @@ export class Registry {
     this.#connection = new Connection(checked)
     this.#scripts = new Scripts(this.#connection, buildKeys(keyPrefix, this.#connection.clientPrefix), memberIndex)
     this.#background = new BackgroundWork(error => this.#connection.report(error))
-    this.#features = new FeatureCheck(this.#scripts, this.#background, checked, error => this.#connection.report(error))
+    this.#features = new FeatureCheck(this.#scripts, this.#background, checked, error => this.#connection.report(error), () => this.#connection.failureCount)
     this.#turns = new ClaimTurns(this.#random)
     this.#cache = new BindingCache({ cache: checked.cache, random: this.#random, now: this.#now })
     this.#view = new MemberView({
@@ -75,11 +77,11 @@ export class Registry {
    * @throws PLT_COORDINATOR_STRATEGY_FAILED, PLT_COORDINATOR_NOT_A_CANDIDATE when a pick was needed
    */
   async resolveDestination (destinationId: string, options: ResolveOptions = {}): Promise<ResolvedDestination | null> {
-    // Only checked ids are ever cached, so a hit needs no check.
+    const { claimOnMiss, reassignOrphans } = checkResolveOptions(options)
+    // Only checked ids are ever cached, so a hit needs no check of its own.
     const cached = this.#cache.get(destinationId)
     if (cached !== undefined && this.#closing === undefined) return this.#resolver.answer(cached)
     checkId('destinationId', destinationId)
-    const { claimOnMiss, reassignOrphans } = checkResolveOptions(options)
     await this.#ready()
     return await this.#resolver.read(destinationId, claimOnMiss, reassignOrphans)
   }
@@ -145,8 +147,8 @@ export class Registry {
     checkId('destinationId', destinationId)
     await this.#ready()
     const decision = await this.#scripts.resolveOne(destinationId)
-    const live = decision.live.map(pod => ({ memberId: pod.memberId, isLive: true, member: toMemberInfo(pod) }))
-    const dead = decision.dead.map(memberId => ({ memberId, isLive: false, member: null }))
+    const live = decision.live.map((pod): BoundPod => ({ memberId: pod.memberId, isLive: true, member: toMemberInfo(pod) }))
+    const dead = decision.dead.map((memberId): BoundPod => ({ memberId, isLive: false, member: null }))
     return [...live, ...dead].sort(byMemberId)
   }
 
@@ -191,11 +193,11 @@ export class Registry {
     return this.#features.ready()
   }
 
-  async #change<T> (destinationId: string, memberId: string, change: (pod: { memberId: string, incarnation: '' }) => Promise<T>): Promise<T> {
+  async #change<T> (destinationId: string, memberId: string, change: (pod: Incarnation) => Promise<T>): Promise<T> {
     checkId('destinationId', destinationId)
     checkId('memberId', memberId)
     await this.#ready()
-    return await this.#evictingAround(destinationId, () => change({ memberId, incarnation: '' }))
+    return await this.#evictingAround(destinationId, () => change({ memberId, incarnation: '', registeredAt: '0' }))
   }
 
   /** Evicts when the write was answered and when it failed, since a failed write may have happened. */

@@ -1,9 +1,10 @@
-import { toCoordinatorError } from './connection.ts'
 import type { Connection } from './connection.ts'
 import { CoordinatorError } from './errors.ts'
 import type { Keys } from './keys.ts'
 import { LuaScript } from './lua-script.ts'
 import { decodeCandidate, ReplyReader } from './reply-reader.ts'
+import { toCoordinatorError } from './store-errors.ts'
+import type { CommandKind } from './store-errors.ts'
 import type { Candidate } from './types.ts'
 
 const lua = {
@@ -53,6 +54,7 @@ export interface Incarnation {
   memberId: string
   /** Empty when a registry writes on the pod's behalf. */
   incarnation: string
+  registeredAt: string
 }
 
 /** The scripts about destinations and members as callers see them; one method a file of lua/. All may throw what `Connection.run` throws. */
@@ -71,7 +73,7 @@ export class Scripts {
   async resolve (destinationIds: string[]): Promise<(Decision | CoordinatorError)[]> {
     const keys = this.#keys
     const reply = await lua.resolve.run(this.#connection, [keys.destinationBase, keys.memberBase], destinationIds)
-    return decodeDecisions(reply, destinationIds.length)
+    return decodeDecisions(reply, destinationIds.length, 'read')
   }
 
   /** Reads destinations, 32 at most, and binds a pod where one is needed and allowed. */
@@ -81,7 +83,7 @@ export class Scripts {
     for (const { destinationId, claimOnMiss, reassignOrphans, memberIds } of requests) {
       args.push(destinationId, claimOnMiss ? '1' : '0', reassignOrphans ? '1' : '0', String(memberIds.length), ...memberIds)
     }
-    return decodeDecisions(await lua.claim.run(this.#connection, [destinationBase, memberBase, ownedBase], args), requests.length)
+    return decodeDecisions(await lua.claim.run(this.#connection, [destinationBase, memberBase, ownedBase], args), requests.length, 'write')
   }
 
   /** Reads one destination. */
@@ -137,7 +139,7 @@ export class Scripts {
 
   async hasBinding (destinationId: string): Promise<boolean> {
     const key = this.#keys.destinationBase + destinationId
-    return await this.#connection.run(() => this.#connection.client.exists(key), 'read') === 1
+    return Number(await this.#connection.run(() => this.#connection.client.exists(key), 'read')) === 1
   }
 
   async resolveLock (lockId: string): Promise<{ memberId: string, address: string } | null> {
@@ -164,10 +166,10 @@ export class Scripts {
     return new ReplyReader(await lua.declareFeatures.run(this.#connection, [this.#keys.features], Object.entries(features).flat())).rest()
   }
 
-  async #change (script: LuaScript, destinationId: string, { memberId, incarnation }: Incarnation): Promise<unknown> {
+  async #change (script: LuaScript, destinationId: string, { memberId, incarnation, registeredAt }: Incarnation): Promise<unknown> {
     const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
     const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
-    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation])
+    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt])
   }
 }
 
@@ -176,13 +178,13 @@ function succeeded (decision: Decision | CoordinatorError | undefined): Decision
   return decision
 }
 
-function decodeDecisions (raw: unknown, count: number): (Decision | CoordinatorError)[] {
+function decodeDecisions (raw: unknown, count: number, kind: CommandKind): (Decision | CoordinatorError)[] {
   const reply = new ReplyReader(raw)
   const decisions: (Decision | CoordinatorError)[] = []
   while (decisions.length < count) {
     const status = reply.text()
     if (status === 'error') {
-      decisions.push(toCoordinatorError(reply.text(), 'write'))
+      decisions.push(toCoordinatorError(reply.text(), kind))
       continue
     }
     decisions.push({

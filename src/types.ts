@@ -43,8 +43,10 @@ export interface AllocationStrategy {
   pick (candidates: Candidate[], ctx: StrategyContext): MemberInfo | null | undefined
 }
 
+/** Names of the built-in strategies. */
 export type StrategyName = 'round-robin' | 'least-loaded' | 'random'
 
+/** What resolveDestination may change on its way. */
 export interface ResolveOptions {
   /** Bind a live pod when the destination has none. @defaultValue false */
   claimOnMiss?: boolean | undefined
@@ -52,6 +54,7 @@ export interface ResolveOptions {
   reassignOrphans?: boolean | undefined
 }
 
+/** The pod a request for the destination goes to. */
 export interface ResolvedDestination {
   address: string
   memberId: string
@@ -61,35 +64,35 @@ export interface ResolvedDestination {
   previous?: string[]
 }
 
+/** The pod that holds a lock. */
 export interface ResolvedLock {
   address: string
   memberId: string
 }
 
-/** A pod of a destination's set, live or not. */
-export interface BoundPod {
-  memberId: string
-  isLive: boolean
-  /** Its record; null when the pod is dead. */
-  member: MemberInfo | null
-}
+/** A pod of a destination's set: live with its record, or dead without one. */
+export type BoundPod =
+  | { memberId: string, isLive: true, member: MemberInfo }
+  | { memberId: string, isLive: false, member: null }
 
+/** What pickMember tells the strategy. */
 export interface PickMemberOptions {
   /** Handed to the strategy as `ctx.destinationId`. */
   destinationId?: string | undefined
 }
 
+/** Bounds of the local cache. */
 export interface CacheOptions {
   /** Milliseconds an answer is used without asking Valkey; 0 turns the cache off. @defaultValue 5000 */
   ttl?: number | undefined
-  /** Destinations kept, the least recently used leaves first; 0 turns the cache off. @defaultValue 10000 */
+  /** Destinations kept, 1,048,576 at most; the least recently used leaves first; 0 turns the cache off. @defaultValue 10000 */
   max?: number | undefined
 }
 
 /** What Registry and Member have in common. */
 export interface StoreOptions {
   /**
-   * URL (`redis:`, `rediss:`, `valkey:`, `valkeys:`, or the path of a unix socket), for which an own connection is opened
+   * URL (`redis:`, `rediss:`, `valkey:`, `valkeys:`, `unix:`, or the path of a unix socket), for which an own connection is opened
    * and closed by `close()`; or a client of iovalkey, which is shared and left open.
    */
   redis: string | StoreClient
@@ -101,12 +104,13 @@ export interface StoreOptions {
   memberIndex?: boolean | undefined
   /** Throw when the prefix is in use with other features, instead of only reporting it. @defaultValue false */
   strictFeatures?: boolean | undefined
-  /** Milliseconds a call to Valkey may take before it fails with `PLT_COORDINATOR_UNAVAILABLE`. @defaultValue 2000 */
+  /** Milliseconds one round trip to Valkey may take before it fails with `PLT_COORDINATOR_UNAVAILABLE`. @defaultValue 2000 */
   storeTimeout?: number | undefined
   /** Hears of what no caller is told: lost connections, failed background work. Its own throwing costs nothing. */
   onError?: ((error: CoordinatorError) => unknown) | undefined
 }
 
+/** Options of a Registry. */
 export interface RegistryOptions extends StoreOptions {
   /** How a pod is chosen. @defaultValue 'round-robin' */
   strategy?: StrategyName | AllocationStrategy | undefined
@@ -114,6 +118,7 @@ export interface RegistryOptions extends StoreOptions {
   cache?: CacheOptions | false | undefined
 }
 
+/** Options of a Member. */
 export interface MemberOptions extends StoreOptions {
   /** Name of this pod, unique among the live ones: 1 to 256 bytes. A later process of the same name takes it over. */
   memberId: string
@@ -131,5 +136,5 @@ export interface MemberOptions extends StoreOptions {
   loadPerBinding?: number | undefined
 }
 
-/** Application fields of a lock: strings are stored as they are, other values as JSON, undefined is left out. */
-export type LockMetadata = Readonly<Record<string, unknown>>
+/** Application fields of a lock, a plain object: strings are stored as they are, other values as JSON, undefined is left out. */
+export type LockMetadata = object

@@ -3,7 +3,7 @@ import test from 'node:test'
 import type { TestContext } from 'node:test'
 import { Cluster } from 'iovalkey'
 import { isCoordinatorError, Member, Registry } from '../src/index.ts'
-import type { Member as MemberType, Registry as RegistryType } from '../src/index.ts'
+import type { CoordinatorError, Member as MemberType, Registry as RegistryType } from '../src/index.ts'
 import { allFail, everyMemberCall, everyRegistryCall, failure } from './support/every-call.ts'
 import { startOwnCluster } from './support/own-cluster.ts'
 import { findFreePort } from './support/own-store.ts'
@@ -123,10 +123,16 @@ test('a real cluster behind a plain URL: the first call fails in words that name
     ]) {
       const error = await failure(2000, String(call), call(), 'PLT_COORDINATOR_NO_HASH_TAG')
       assert.match(error.message, /hash tag, such as '\{myservice\}'/)
+      assert.doesNotMatch(error.message, /127\.0\.0\.1|\d{4}/, 'no inner address in what may be sent to a client')
       assert.equal(error.statusCode, 500)
     }
     const tagged = closing(t, new Registry({ redis, keyPrefix: '{myservice}' }))
-    codes.set(port, await tagged.listLiveMembers().then(() => 'listed', (error: { code: string }) => error.code))
+    codes.set(port, await tagged.listLiveMembers().then(() => 'listed', (error: CoordinatorError) => {
+      // MOVED names the node: it stays in the cause, for the log.
+      assert.doesNotMatch(error.message, /127\.0\.0\.1|\d{4}|MOVED/)
+      assert.match(String(error.cause), /MOVED \d+ 127\.0\.0\.1:\d+/)
+      return error.code
+    }))
   }
 
   assert.deepEqual([...codes.values()].sort(), ['PLT_COORDINATOR_NO_HASH_TAG', 'PLT_COORDINATOR_NO_HASH_TAG', 'listed'])

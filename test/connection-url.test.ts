@@ -8,6 +8,7 @@ import { inspect } from 'node:util'
 import { Redis } from 'iovalkey'
 import { isCoordinatorError, Member, Registry } from '../src/index.ts'
 import type { CoordinatorError } from '../src/index.ts'
+import { allFail, everyMemberCall, everyRegistryCall, failure } from './support/every-call.ts'
 import { startOwnStore } from './support/own-store.ts'
 import { setScene, until } from './support/store.ts'
 
@@ -146,3 +147,23 @@ test('a password that the store refuses is not printed by any error that the app
   assert.match(inspect(reported), /WRONGPASS/)
   assert.doesNotMatch(inspect([error, ...reported], { depth: Infinity, showHidden: true }), new RegExp(secret))
 })
+
+for (const [name, options] of [
+  ['a URL', (url: string) => ({ redis: `${url}/99` })], ['redisOptions', (url: string) => ({ redis: url, redisOptions: { db: 99 } })]
+] as const) {
+  test(`a database that the server does not have, by ${name}, is refused by every call, and nothing is written into another one (G07)`, async t => {
+    const store = await startOwnStore(t)
+    const scene = setScene(t, store.url, 'p')
+    const registry = scene.registry({ ...options(store.url), memberIndex: true })
+    const member = scene.member('pod-1', { ...options(store.url), memberIndex: true })
+
+    await failure(2000, 'register', member.register(), 'PLT_COORDINATOR_STORE_REFUSED')
+    const errors = await allFail(2000, { ...everyRegistryCall(registry), ...everyMemberCall(member) }, 'PLT_COORDINATOR_STORE_REFUSED')
+    assert.equal(await member.heartbeat(), false)
+    await failure(2000, 'again', registry.resolveDestination('tenant-1', { claimOnMiss: true }), 'PLT_COORDINATOR_STORE_REFUSED')
+
+    for (const error of Object.values(errors)) assert.equal(error.message, 'Valkey has no database 99')
+    assert.deepEqual(await scene.raw.keys('*'), [])
+    assert.doesNotMatch(await scene.raw.info('keyspace'), /db\d/)
+  })
+}

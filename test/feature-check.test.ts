@@ -17,10 +17,11 @@ interface Stage {
 }
 
 /** The recorded value, or the failure of each question in turn; the last one stands for all later ones. */
-function setStage (answers: (string | Error)[], { memberIndex = false, strictFeatures = false, onReport = (): void => {} } = {}): Stage & { set: (onReport: () => void) => void } {
+function setStage (answers: (string | Error)[], { memberIndex = false, strictFeatures = false, onReport = (): void => {} } = {}): Stage & { set: (onReport: () => void) => void, failStore: () => void } {
   const asked: Readonly<Record<string, string>>[] = []
   const reports: CoordinatorError[] = []
   let react = onReport
+  let failureCount = 0
   const report = (error: CoordinatorError): void => {
     reports.push(error)
     react()
@@ -29,18 +30,21 @@ function setStage (answers: (string | Error)[], { memberIndex = false, strictFea
     async declareFeatures (features: Readonly<Record<string, string>>) {
       const answer = answers[Math.min(asked.length, answers.length - 1)]
       asked.push(features)
-      await new Promise(resolve => setImmediate(resolve))
+      await turn()
       if (answer instanceof Error) throw answer
       return [answer]
     }
   }
   const background = new BackgroundWork(report)
   const options = checkRegistryOptions({ redis: 'redis://h', keyPrefix: 'p', memberIndex, strictFeatures })
-  const check = new FeatureCheck(scripts as unknown as Scripts, background, options, report)
-  return { check, background, asked, reports, set: next => { react = next } }
+  const check = new FeatureCheck(scripts as unknown as Scripts, background, options, report, () => failureCount)
+  return { check, background, asked, reports, set: next => { react = next }, failStore: () => { failureCount++ } }
 }
 
 const away = new CoordinatorError('PLT_COORDINATOR_UNAVAILABLE', 'away')
+const refused = new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', 'no permission')
+
+const turn = async (): Promise<void> => { await new Promise(resolve => setImmediate(resolve)) }
 
 function listen (t: test.TestContext): unknown[] {
   const heard: unknown[] = []
@@ -65,7 +69,7 @@ test('FeatureCheck: once made it is not made again, agreeing or not', async () =
     await until(() => asked.length === 1, 'it is asked')
     for (let at = 0; at < 20; at++) {
       check.ready()
-      await new Promise(resolve => setImmediate(resolve))
+      await turn()
     }
     assert.equal(asked.length, 1)
     assert.equal(reports.length, recorded === '0' ? 0 : 1)
@@ -74,12 +78,15 @@ test('FeatureCheck: once made it is not made again, agreeing or not', async () =
 
 test('FeatureCheck: a difference is reported and published, in both directions', async t => {
   const heard = listen(t)
-  for (const [memberIndex, recorded, text] of [[true, '0', 'off, got on'], [false, '1', 'on, got off']] as const) {
+  for (const [memberIndex, recorded, text] of [
+    [true, '0', 'false, as the key p:features says, got true; when all processes agree, HSET p:features memberIndex 1'],
+    [false, '1', 'true, as the key p:features says, got false; when all processes agree, HSET p:features memberIndex 0']
+  ] as const) {
     const { check, background, reports } = setStage([recorded], { memberIndex })
     check.ready()
     await background.close()
     assert.deepEqual(reports.map(({ code, message }) => [code, message]), [
-      ['PLT_COORDINATOR_FEATURE_MISMATCH', `Expected memberIndex to be as recorded for the prefix 'p', ${text}`]
+      ['PLT_COORDINATOR_FEATURE_MISMATCH', `Expected memberIndex to be ${text}`]
     ])
   }
   assert.deepEqual(heard, [
@@ -87,8 +94,8 @@ test('FeatureCheck: a difference is reported and published, in both directions',
   ])
 })
 
-test('FeatureCheck: one that could not be made is reported and made again by the next call', async () => {
-  const { check, asked, reports, background } = setStage([away, away, '0'])
+test('FeatureCheck: one that could not be made is made again by the next call, and reported unless the store is away', async () => {
+  const { check, asked, reports, background } = setStage([away, refused, '0'])
   for (const count of [1, 2, 3]) {
     await until(() => {
       check.ready()
@@ -96,13 +103,13 @@ test('FeatureCheck: one that could not be made is reported and made again by the
     }, `question ${count}`)
   }
   await background.close()
-  assert.deepEqual(reports, [away, away])
+  assert.deepEqual(reports, [refused], 'who calls while the store is away is told by the call')
   check.ready()
   assert.equal(asked.length, 3)
 })
 
 test('FeatureCheck: a call made while the failure is being reported does not lose the check', async () => {
-  const { check, asked, set } = setStage([away, '0'])
+  const { check, asked, set } = setStage([refused, '0'])
   set(() => { check.ready() })
   check.ready()
   await until(() => asked.length === 1, 'it is asked')
@@ -137,9 +144,54 @@ test('FeatureCheck: a strict one that could not be made rejects with the reason 
   assert.equal(asked.length, 2)
 })
 
+test('FeatureCheck: after a failure of the store it is made again, once, and a difference is reported again', async () => {
+  const { check, asked, reports, failStore } = setStage(['0', '1', '1'])
+  const settle = async (count: number): Promise<void> => {
+    check.ready()
+    await until(() => asked.length === count, `question ${count}`)
+    for (let at = 0; at < 20; at++) {
+      await turn()
+      check.ready()
+    }
+    assert.equal(asked.length, count)
+  }
+  await settle(1)
+  assert.deepEqual(reports, [])
+  failStore()
+  failStore()
+  await settle(2)
+  assert.deepEqual(reports.map(({ code }) => code), ['PLT_COORDINATOR_FEATURE_MISMATCH'])
+  failStore()
+  await settle(3)
+  assert.equal(reports.length, 2)
+})
+
+test('FeatureCheck: a failure of the store while it is being made leaves it to be made again', async () => {
+  const { check, asked, background, failStore } = setStage(['0'])
+  check.ready()
+  while (asked.length === 0) await null // the answer takes a turn of the event loop: it is still to come
+  failStore()
+  await until(() => {
+    check.ready()
+    return asked.length === 2
+  }, 'it is asked again')
+  await background.close()
+})
+
+test('FeatureCheck: after a failure of the store a strict one is waited for again', async () => {
+  const { check, asked, failStore } = setStage(['1', '0', '1'], { memberIndex: true, strictFeatures: true })
+  await check.ready()
+  assert.equal(check.ready(), undefined)
+  failStore()
+  await assert.rejects(async () => await check.ready(), { code: 'PLT_COORDINATOR_FEATURE_MISMATCH' })
+  await check.ready()
+  assert.equal(check.ready(), undefined)
+  assert.equal(asked.length, 3)
+})
+
 test('encodeFeature, featureMismatch, memberIndexOff: say which value is recorded and which method needs what', () => {
   assert.deepEqual([encodeFeature(true), encodeFeature(false)], ['1', '0'])
-  assert.match(featureMismatch('p', '2', '0').message, /recorded for the prefix 'p', on, got off$/)
+  assert.match(featureMismatch('p', '2', '0').message, /^Expected memberIndex to be true, as the key p:features says, got false; .* HSET p:features memberIndex 0$/)
   assert.equal(memberIndexOff().code, 'PLT_COORDINATOR_MEMBER_INDEX_OFF')
   assert.match(memberIndexOff().message, /listOwned\(\).*memberIndex: true/)
 })

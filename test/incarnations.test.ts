@@ -3,10 +3,12 @@ import test from 'node:test'
 import type { TestContext } from 'node:test'
 import { isCoordinatorError } from '../src/index.ts'
 import type { Member, Registry, ResolvedLock } from '../src/index.ts'
+import { watchScripts } from './support/script-client.ts'
+import type { ScriptClient } from './support/script-client.ts'
 import { setScene } from './support/store.ts'
 import type { Scene } from './support/store.ts'
 
-type Word = 'register' | 'beat' | 'drain' | 'undrain' | 'add' | 'lock' | 'sharedLock' | 'unlock' | 'deregister' | 'expire'
+type Word = 'register' | 'registerInVain' | 'beat' | 'drain' | 'undrain' | 'add' | 'lock' | 'sharedLock' | 'unlock' | 'deregister' | 'expire'
 type Turn = { who: 'old' | 'new' | 'store', word: Word }
 
 /** Every order of two processes' words that keeps the order of each. */
@@ -32,6 +34,7 @@ function turns (who: 'old' | 'new', ...words: Word[]): Turn[] {
 class Pair {
   readonly #scene: Scene
   readonly #memberId: string
+  readonly #watches: Record<'old' | 'new', ScriptClient>
   readonly #members: Record<'old' | 'new', Member>
   readonly #wantsDraining = { old: false, new: false }
   readonly #locks = new Map<string, 'old' | 'new'>()
@@ -43,7 +46,8 @@ class Pair {
   constructor (scene: Scene, memberId: string) {
     this.#scene = scene
     this.#memberId = memberId
-    const member = (name: string): Member => scene.member(memberId, { redis: scene.raw, address: `http://${name}.test:1` })
+    this.#watches = { old: watchScripts(scene.raw), new: watchScripts(scene.raw) }
+    const member = (name: 'old' | 'new'): Member => scene.member(memberId, { redis: this.#watches[name].client, address: `http://${name}.test:1` })
     this.#members = { old: member('old'), new: member('new') }
   }
 
@@ -65,6 +69,11 @@ class Pair {
         await member.register()
         this.#newest = who
         this.#isSettled = true
+        break
+      case 'registerInVain': // it never reaches the store, and the process cannot tell
+        this.#watches[who].intercept = () => { throw new Error('the connection broke') }
+        await assert.rejects(member.register(), { code: 'PLT_COORDINATOR_UNAVAILABLE' })
+        this.#watches[who].intercept = () => {}
         break
       case 'beat': {
         const isRenewed = await member.heartbeat()
@@ -213,4 +222,8 @@ test('incarnations: whenever the record expires, an older process that leaves ta
 
 test('incarnations: whenever the record expires, the newer process keeps a lock that an older one mints too', async t => {
   await playAll(t, withExpiry(interleave(turns('old', 'register', 'sharedLock', 'beat'), turns('new', 'register', 'sharedLock', 'beat'))))
+})
+
+test('incarnations: a process whose register() was never answered does not outrank one whose was, whenever the record expires', async t => {
+  await playAll(t, withExpiry(interleave(turns('old', 'registerInVain', 'beat', 'sharedLock', 'drain', 'beat'), turns('new', 'register', 'beat', 'sharedLock'))))
 })

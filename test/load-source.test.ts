@@ -63,22 +63,36 @@ test('LoadSource: a getLoad that hangs is given its time, then the last good loa
   assert.deepEqual(reports.map(({ code, message }) => [code, message]), [['PLT_COORDINATOR_LOAD_UNKNOWN', 'getLoad took longer than 20 ms']])
 })
 
-test('LoadSource: while one call hangs no second is made, and its late answer counts for the next', async () => {
+test('LoadSource: 50 reads at once share one call', async () => {
+  let calls = 0
+  const { source } = setSource(() => {
+    calls++
+    return new Promise(() => {})
+  }, 10)
+  const loads = await Promise.all(Array.from({ length: 50 }, () => source.read()))
+  assert.deepEqual([calls, new Set(loads)], [1, new Set([NaN])])
+})
+
+test('LoadSource: while a call that was late still hangs later reads answer at once, and its late answer counts for the next', async () => {
   let calls = 0
   let answer = (_load: number): void => {}
-  const { source } = setSource(() => {
+  const { source, reports } = setSource(() => {
     calls++
     return new Promise(resolve => { answer = resolve })
   }, 10)
   await source.read()
-  await source.read()
-  await Promise.all(Array.from({ length: 50 }, () => source.read()))
-  assert.equal(calls, 1)
+  assert.equal(reports.length, 1)
+  // At once: before any timer, however short, can have run.
+  let isTimerRun = false
+  const timer = setTimeout(() => { isTimerRun = true }, 0)
+  for (let at = 0; at < 50; at++) assert.ok(Number.isNaN(await source.read()))
+  assert.deepEqual([isTimerRun, calls, reports.length], [false, 1, 1])
+  clearTimeout(timer)
 
   answer(3)
-  assert.equal(await source.read(), 3)
+  await new Promise(resolve => setImmediate(resolve))
   assert.equal(source.last, 3)
-  assert.equal(calls, 1, 'the answer that came is used by the read that waited for it')
+  assert.equal(calls, 1)
   const next = source.read()
   assert.equal(calls, 2)
   answer(4)

@@ -71,7 +71,7 @@ test('heartbeat: is one command, without locks and with up to 100 that are due',
     t.mock.method(performance, 'now', () => clock + aheadMs)
     watch.sent.length = 0
     assert.equal(await member.heartbeat(), true)
-    assert.deepEqual(watch.sent.map(({ script, command, args }) => [script, command, args.length - 11]), [['heartbeat', 'evalsha', lockCount]])
+    assert.deepEqual(watch.sent.map(({ script, command, args }) => [script, command, args.length - 12]), [['heartbeat', 'evalsha', lockCount]])
   }
 })
 

@@ -37,7 +37,7 @@ const refused: [name: string, options: object | null | undefined, message: strin
   ['strictFeatures as a number', { strictFeatures: 1 }, 'Expected strictFeatures to be a boolean, got 1 (number)'],
   ['storeTimeout 0', { storeTimeout: 0 }, /^Expected storeTimeout to be a number of milliseconds > 0.*, got 0 \(number\)$/],
   ['onError that is no function', { onError: 'log' }, /^Expected onError to be a function/],
-  ['no redis', { redis: undefined }, 'Expected redis to be a URL or a client of iovalkey, got undefined'],
+  ['no redis', { redis: undefined }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got undefined'],
   ['redisOptions that are text', { redisOptions: 'x' }, /^Expected redisOptions to be an object/]
 ]
 

@@ -81,8 +81,6 @@ test('encodeMetadata: strings go as they are, other values as JSON, what has non
     object: { a: { b: 1 } },
     date: new Date(0),
     not: undefined,
-    run: () => 1,
-    mark: Symbol('a'),
     nan: NaN
   })
   assert.deepEqual(fields, [
@@ -109,8 +107,9 @@ test('encodeMetadata: a reserved field is refused by name, even without a value'
 })
 
 test('encodeMetadata: what is no object is refused', () => {
-  for (const [metadata, got] of [[null, 'null'], ['x', '"x" (string)'], [5, '5 (number)'], [[], 'an array'], [['a', 'b'], 'an array'], [true, 'true (boolean)']]) {
-    assert.equal(metadataRefusal(metadata), `Expected metadata to be an object, got ${got}`)
+  for (const [metadata, got] of [[null, 'null'], ['x', '"x" (string)'], [5, '5 (number)'], [[], 'an array'], [['a', 'b'], 'an array'], [true, 'true (boolean)'],
+    [new Map([['a', 'b']]), 'an object'], [new Set(['a']), 'an object'], [new Date(0), 'an object'], [Promise.resolve({}), 'a promise'], [Buffer.from('a'), 'an object'], [() => 1, 'a function']]) {
+    assert.equal(metadataRefusal(metadata), `Expected metadata to be a plain object, got ${got}`)
   }
 })
 
@@ -119,6 +118,9 @@ test('encodeMetadata: a value that cannot be written as JSON is refused with its
   circle['self'] = circle
   assert.equal(metadataRefusal({ circle }), 'Expected metadata.circle to be writable as JSON, got an object')
   assert.equal(metadataRefusal({ big: 5n }), 'Expected metadata.big to be writable as JSON, got 5 (bigint)')
+  for (const [value, got] of [[() => 1, 'a function'], [Symbol('a'), 'Symbol(a) (symbol)'], [{ toJSON: () => undefined }, 'an object']]) {
+    assert.equal(metadataRefusal({ value }), `Expected metadata.value to be writable as JSON, got ${String(got)}`)
+  }
   const reason = new Error('no')
   const thrower = { toJSON () { throw reason } }
   assert.throws(() => encodeMetadata({ thrower }), { code: 'PLT_COORDINATOR_INVALID_METADATA', cause: reason })

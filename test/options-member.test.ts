@@ -61,7 +61,7 @@ test('checkMemberOptions: each refusal names the option, the rule and what came 
   const noWeight = 'Expected loadPerBinding to be a number >= 0, got '
   const refusals: [unknown, string][] = [
     [undefined, 'Expected MemberOptions to be an object, got undefined'],
-    [{ ...required, redis: undefined }, 'Expected redis to be a URL or a client of iovalkey, got undefined'],
+    [{ ...required, redis: undefined }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got undefined'],
     [{ ...required, memberId: undefined }, `${noId}undefined`],
     [{ ...required, memberId: '' }, `${noId}"" (string)`],
     [{ ...required, memberId: 7 }, `${noId}7 (number)`],

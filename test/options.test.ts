@@ -97,11 +97,11 @@ test('checkRegistryOptions: each refusal of a store option names the option, the
     [undefined, 'Expected RegistryOptions to be an object, got undefined'],
     [null, 'Expected RegistryOptions to be an object, got null'],
     ['redis://h', 'Expected RegistryOptions to be an object, got "redis://h" (string)'],
-    [{}, 'Expected redis to be a URL or a client of iovalkey, got undefined'],
-    [{ redis: null }, 'Expected redis to be a URL or a client of iovalkey, got null'],
-    [{ redis: 6379 }, 'Expected redis to be a URL or a client of iovalkey, got 6379 (number)'],
-    [{ redis: {} }, 'Expected redis to be a URL or a client of iovalkey, got an object'],
-    [{ redis: [redis] }, 'Expected redis to be a URL or a client of iovalkey, got an array'],
+    [{}, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got undefined'],
+    [{ redis: null }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got null'],
+    [{ redis: 6379 }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got 6379 (number)'],
+    [{ redis: {} }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got an object'],
+    [{ redis: [redis] }, 'Expected redis to be a URL (options go into redisOptions beside it) or a client of iovalkey, got an array'],
     [{ redis, redisOptions: null }, 'Expected redisOptions to be an object, got null'],
     [{ redis, redisOptions: 'x' }, 'Expected redisOptions to be an object, got "x" (string)'],
     [{ redis, keyPrefix: '' }, `${notText}"" (string)`],
@@ -171,8 +171,8 @@ test('checkRegistryOptions: a password whose signs are not encoded is refused wi
 })
 
 test('checkRegistryOptions: a URL that is no store’s is refused with the rule it breaks', () => {
-  assert.equal(refusal({ redis: 'http://h' }), 'Expected redis to be a URL of scheme redis, rediss, valkey, valkeys or unix, got one of scheme http:')
-  assert.equal(refusal({ redis: 'localhost:6379' }), 'Expected redis to be a URL of scheme redis, rediss, valkey, valkeys or unix, got one of scheme localhost:')
+  assert.equal(refusal({ redis: 'http://h' }), 'Expected redis to be a URL of scheme redis, rediss, valkey, valkeys or unix, such as redis://127.0.0.1:6379, got one of scheme http:')
+  assert.equal(refusal({ redis: 'localhost:6379' }), 'Expected redis to be a URL of scheme redis, rediss, valkey, valkeys or unix, such as redis://127.0.0.1:6379, got one of scheme localhost:')
   for (const url of ['', 'h', '127.0.0.1:6379', 'redis://h:port']) assert.match(refusal({ redis: url }), /^Expected redis to be a URL such as redis:\/\/127\.0\.0\.1:6379/, url)
   assert.equal(refusal({ redis: 'redis:///0' }), 'Expected redis to be a URL with a host')
   assert.equal(refusal({ redis: 'redis:h' }), 'Expected redis to be a URL with a host')

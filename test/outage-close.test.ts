@@ -91,11 +91,11 @@ test('close() of own clients leaves no socket, with a store that works, is froze
 test('close() with a getLoad that hangs: register(), heartbeat() and close() settle within storeTimeout + 1 s', async t => {
   const scene = setScene(t)
   const member = scene.member('pod-1', { ttl: 600, storeTimeout, getLoad: () => new Promise(() => {}) })
-  const registering = member.register()
+  const registering = Promise.allSettled([member.register()])
   const beat = member.heartbeat()
 
   await within(closeBoundMs, 'close()', member.close())
-  const [registered] = await within(closeBoundMs, 'register()', Promise.allSettled([registering]))
+  const [registered] = await within(closeBoundMs, 'register()', registering)
   assert.equal(await within(closeBoundMs, 'heartbeat()', beat), false)
 
   assert.ok(registered.status === 'rejected' && ['PLT_COORDINATOR_NOT_REGISTERED', 'PLT_COORDINATOR_CLOSED'].includes(registered.reason.code))

@@ -26,9 +26,11 @@ for (const kind of ['own', 'borrowed']) {
       await app.isReady()
 
       await store.kill()
-      // The length of the outage: longer than the ttl of 1 s, the store's timeout and several reconnections.
-      await new Promise(resolve => setTimeout(resolve, 2000))
-      assert.ok(app.isAlive())
+      // The length of the outage: the application has felt it, in beats and in requests, several times over.
+      await until(() => {
+        assert.ok(app.isAlive())
+        return app.failures.beats >= 5 && app.failures.requests >= 20
+      }, 'beats and requests have failed')
       await store.start()
       await until(() => isListed(store), 'the pod is listed again')
       await app.stop()

@@ -11,11 +11,16 @@ import { setScene, storeUrl, until } from './support/store.ts'
 
 const root = new URL('..', import.meta.url)
 const readme = readFileSync(new URL('README.md', root), 'utf8')
-const blocks = new Map([...readme.matchAll(/<!-- run: (\S+) -->\n```js\n(.*?)```/gs)].map(match => [match[1] as string, match[2] as string]))
+const blocks = new Map<string, string>()
+let blockCount = 0
+for (const [, name = '', code = ''] of readme.matchAll(/<!-- run: (?:with )?(\S+) -->\n```js\n(.*?)```/gs)) {
+  blocks.set(name, (blocks.get(name) ?? '') + code)
+  blockCount++
+}
 const entry = new URL('src/index.ts', root).href
 
 test('README: every block of JavaScript is marked to be run here', () => {
-  assert.equal([...readme.matchAll(/^```(js|ts|javascript|typescript)$/gm)].length, blocks.size)
+  assert.equal([...readme.matchAll(/^```(js|ts|javascript|typescript)$/gm)].length, blockCount)
   assert.deepEqual([...blocks.keys()], ['pod.mjs', 'caller.mjs', 'registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs'])
 })
 
@@ -52,6 +57,7 @@ function run (t: TestContext, name: string, keyPrefix: string, port: number): { 
     .replaceAll("'@platformatic/coordinator'", JSON.stringify(entry))
     .replaceAll("'myservice'", JSON.stringify(keyPrefix))
     .replaceAll('3001', String(port))
+    .replaceAll('resolve, 5000', 'resolve, 50')
   writeFileSync(file, code)
   const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
   t.after(() => child.kill('SIGKILL'))

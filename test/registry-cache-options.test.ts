@@ -2,24 +2,10 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isCoordinatorError, Registry } from '../src/index.ts'
 import type { CacheOptions } from '../src/index.ts'
-import { setScene, until } from './support/store.ts'
-import type { Scene } from './support/store.ts'
+import { ask, moveUnheard, setPods } from './support/cache-scene.ts'
+import { until } from './support/store.ts'
 
 const both = { claimOnMiss: true, reassignOrphans: true }
-
-/** Moves a destination with plain commands, which no registry hears of. */
-async function moveUnheard (scene: Scene, destinationId: string, memberId: string): Promise<void> {
-  const key = scene.key('destination', destinationId)
-  await scene.raw.multi().del(key).sadd(key, memberId).exec()
-}
-
-async function setPods (t: Parameters<typeof setScene>[0]): Promise<Scene> {
-  const scene = setScene(t)
-  for (const memberId of ['pod-1', 'pod-2']) await scene.rawMember(memberId, {}, 600)
-  return scene
-}
-
-const ask = async (registry: Registry, destinationId: string): Promise<string | undefined> => (await registry.resolveDestination(destinationId))?.memberId
 
 test('cache: it keeps 5 s and 10,000 bindings by default', async t => {
   const scene = await setPods(t)
@@ -46,7 +32,7 @@ test('cache: it keeps 5 s and 10,000 bindings by default', async t => {
 
   await until(async () => await ask(brief, 'd') === 'pod-2', 'the default ttl is over')
   const ageMs = performance.now() - readAt
-  assert.ok(ageMs > 4_900, `still cached after ${ageMs} ms`)
+  assert.ok(ageMs >= 5_000, `over after ${ageMs} ms`)
 })
 
 for (const cache of [false, { ttl: 0 }, { max: 0 }, { ttl: 0, max: 0 }] as const) {
@@ -77,4 +63,17 @@ test('cache: a ttl that is a fraction of a millisecond, or has one, is taken (G4
   const scene = await setPods(t)
   await moveUnheard(scene, 'd', 'pod-1')
   for (const ttl of [0.5, 1.5, 60_000.25]) assert.equal(await ask(scene.registry({ cache: { ttl } }), 'd'), 'pod-1')
+})
+
+test('cache: flags that are no booleans are refused on a hit too, as on a miss (G40)', async t => {
+  const scene = await setPods(t)
+  await moveUnheard(scene, 'd', 'pod-1')
+  const registry = scene.registry({ cache: { ttl: 60_000 } })
+  assert.equal(await ask(registry, 'd'), 'pod-1')
+  for (const id of ['d', 'other']) {
+    for (const options of [null, 'claimOnMiss', { claimOnMiss: 'yes' }, { reassignOrphans: 1 }, { claimOnMiss: null }]) {
+      await assert.rejects(registry.resolveDestination(id, options as never), { code: 'PLT_COORDINATOR_INVALID_OPTION' }, `${id} ${JSON.stringify(options)}`)
+    }
+  }
+  assert.equal(await ask(registry, 'd'), 'pod-1')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import test from 'node:test'
 import { Redis } from 'iovalkey'
-import { setScene, storeUrl } from './support/store.ts'
+import { setScene, storeUrl, until } from './support/store.ts'
 
 const both = { claimOnMiss: true, reassignOrphans: true }
 
@@ -128,4 +128,33 @@ test('all pods and registries restart at once: orphans move by themselves, and n
 
 function countListeners (client: Redis): Record<string, number> {
   return Object.fromEntries(client.eventNames().map(name => [String(name), client.listenerCount(name)]))
+}
+
+for (const isOwn of [true, false]) {
+  test(`a client with stringNumbers (${isOwn ? 'own' : 'shared'}) answers as any other`, async t => {
+    const scene = setScene(t)
+    const client = new Redis(storeUrl, { stringNumbers: true })
+    t.after(() => client.disconnect())
+    const store = isOwn ? { redisOptions: { stringNumbers: true } } : { redis: client }
+    const registry = scene.registry({ ...store, memberIndex: true, cache: false })
+    const member = await scene.liveMember('pod-1', { ...store, memberIndex: true })
+    await scene.raw.sadd(scene.key('members'), 'dead-1')
+
+    assert.deepEqual(await registry.resolveDestination('d', both), { address: 'http://pod-1.test:3000', memberId: 'pod-1', reassigned: false })
+    assert.deepEqual([await registry.hasBinding('d'), await registry.hasBinding('none')], [true, false])
+    assert.equal((await registry.resolveDestination('d'))?.memberId, 'pod-1')
+    assert.deepEqual(await registry.listLiveMembers(), [{ memberId: 'pod-1', address: 'http://pod-1.test:3000', load: 0, draining: false }])
+    await until(async () => await scene.raw.sismember(scene.key('members'), 'dead-1') === 0, 'the dead one is pruned')
+    assert.deepEqual((await registry.readBinding('d')).map(({ memberId, isLive }) => [memberId, isLive]), [['pod-1', true]])
+    await member.registerLock('lock-1', 'd')
+    assert.deepEqual([await member.unregisterLock('lock-1'), await member.unregisterLock('lock-1')], [true, false])
+    assert.deepEqual([await member.heartbeat(), await member.setDraining(true)], [true, true])
+    assert.deepEqual([await member.listOwned(), await registry.listOwned('pod-1')], [['d'], ['d']])
+    assert.deepEqual([await registry.removePodFromDestination('d', 'pod-1'), await registry.removePodFromDestination('d', 'pod-1')], [true, false])
+    assert.equal(await member.setDraining(false), true)
+    assert.equal(await registry.addPodToDestination('d', 'pod-1'), true)
+    assert.deepEqual([await registry.deregisterDestination('d'), await registry.deregisterDestination('d')], [true, false])
+    assert.deepEqual([await member.deregister(), await member.deregister()], [true, false])
+    assert.deepEqual(await scene.keys(), ['features'])
+  })
 }

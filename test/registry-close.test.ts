@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import test from 'node:test'
+import { Redis } from 'iovalkey'
 import { isCoordinatorError } from '../src/index.ts'
 import type { Registry } from '../src/index.ts'
 import { startOwnStore } from './support/own-store.ts'
-import { setScene, until } from './support/store.ts'
+import { openReplyLink } from './support/reply-link.ts'
+import { setScene, storeUrl, until } from './support/store.ts'
 
 const both = { claimOnMiss: true, reassignOrphans: true }
 const isClosed = (error: unknown): boolean => isCoordinatorError(error, 'PLT_COORDINATOR_CLOSED') && error.statusCode === 503
@@ -125,4 +128,42 @@ test('close: with the store frozen it settles in time, and so do the calls under
     assert.ok(isClosed(outcome.reason) || isCoordinatorError(outcome.reason, 'PLT_COORDINATOR_UNAVAILABLE'), String(outcome.reason))
   }
   await assert.rejects(registry.hasBinding('d'), isClosed)
+})
+
+for (const isOwn of [true, false]) {
+  test(`close: a claim between its list and its claim is finished, with ${isOwn ? 'an own' : 'a shared'} connection, and later calls are refused meanwhile`, async t => {
+    const scene = setScene(t)
+    await scene.liveMember('pod-1')
+    const link = await openReplyLink(t, storeUrl)
+    const client = new Redis(link.url)
+    t.after(() => client.disconnect())
+    const registry = scene.registry(isOwn ? { redis: link.url } : { redis: client })
+    await registry.hasBinding('d')
+    await scene.raw.script('LOAD', readFileSync(new URL('../lua/claim.lua', import.meta.url), 'utf8'))
+
+    link.hold()
+    const claims = Array.from({ length: 50 }, (_, i) => registry.resolveDestination(`d${i % 10}`, both))
+    await until(() => link.hasHeld, 'the list is on its way')
+    const closing = registry.close()
+    await assert.rejects(registry.resolveDestination('later', both), isClosed)
+    link.release()
+
+    assert.deepEqual(new Set((await Promise.all(claims)).map(each => each?.memberId)), new Set(['pod-1']))
+    await closing
+    await assert.rejects(registry.hasBinding('d'), isClosed)
+    assert.deepEqual(await scene.pods('later'), [])
+  })
+}
+
+test('close: a list of 450 members, which takes several round trips, is finished', async t => {
+  const scene = setScene(t)
+  for (let i = 0; i < 450; i++) await scene.rawMember(`pod-${i}`)
+  const registry = scene.registry({ cache: false })
+  await registry.hasBinding('d')
+
+  const list = registry.listLiveMembers()
+  await Promise.resolve() // it is sent
+  await registry.close()
+
+  assert.equal((await list).length, 450)
 })

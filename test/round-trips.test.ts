@@ -149,5 +149,7 @@ test('round trips: listLiveMembers of 1,000 pods costs at most 11, and no script
   const slow = Number(await scene.raw.slowlog('LEN'))
   const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await scene.raw.info('commandstats'))?.[1])
   assert.equal(calls, 20 * commands.length)
+  const median = Number(/latency_percentiles_usec_evalsha:p50=([\d.]+)/.exec(await scene.raw.info('latencystats'))?.[1])
+  assert.ok(median > 0 && median < 1000, `half of the scripts took ${median} µs or more`)
   assert.ok(slow < calls / 4, `${slow} of ${calls} scripts took more than 1 ms`)
 })

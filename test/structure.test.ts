@@ -18,6 +18,7 @@ const root = fileURLToPath(new URL('../src/', import.meta.url))
 const levels: { names: string[], areStrangers?: true }[] = [
   { names: ['types', 'errors', 'keys', 'diagnostics'] },
   { names: ['options', 'background-work'] },
+  { names: ['store-errors'] },
   { names: ['connection'] },
   { names: ['strategies/', 'lua-script', 'reply-reader', 'load-source', 'held-locks'] },
   { names: ['scripts', 'member-scripts'] },

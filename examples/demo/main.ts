@@ -27,7 +27,8 @@ if (options === null) {
 function readOptions () {
   const flag = { type: 'boolean', default: false } as const
   try {
-    return parseArgs({ options: { json: flag, sabotage: flag, help: flag } }).values
+    // pnpm passes on the -- before the options, npm does not.
+    return parseArgs({ args: process.argv.slice(2).filter(arg => arg !== '--'), options: { json: flag, sabotage: flag, help: flag } }).values
   } catch (error) {
     process.stderr.write(`${text(error)}\n\n${usage}`)
     return null

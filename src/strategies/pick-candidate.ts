@@ -19,7 +19,7 @@ export function pickCandidate<C extends Candidate> (strategy: AllocationStrategy
   const memberId: unknown = (pick as { memberId?: unknown }).memberId
   const candidate = candidates.find(candidate => candidate.memberId === memberId)
   if (candidate === undefined) {
-    throw new CoordinatorError('PLT_COORDINATOR_NOT_A_CANDIDATE', `Expected the strategy to return one of its candidates or null, got ${describe(memberId ?? pick)}`)
+    throw new CoordinatorError('PLT_COORDINATOR_NOT_A_CANDIDATE', `Expected the strategy to return one of its candidates or null at once, got ${describe(memberId ?? pick)}`)
   }
   return candidate
 }

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { manyIds, setScriptScene, trickyIds } from '../support/script-scene.ts'
-
-const byRegistry = (memberId: string): { memberId: string, incarnation: string } => ({ memberId, incarnation: '' })
+import { byRegistry, manyIds, setScriptScene, trickyIds, unranked } from '../support/script-scene.ts'
 
 test('bind.lua: the first pod is bound without a message, a second with one, and each counts as pending', async t => {
   const scene = await setScriptScene(t)
@@ -46,8 +44,8 @@ test('bind.lua: a draining or dead pod is refused and no key is made', async t =
   for (const memberId of ['draining', 'plain', 'no-address', 'load-alone', 'gone']) {
     assert.equal(await scene.indexed.bind('d', byRegistry(memberId)), 'refused', memberId)
   }
-  assert.equal(await scene.indexed.bind('d', { memberId: 'draining', incarnation: 'one' }), 'refused')
-  assert.equal(await scene.indexed.bind('d', { memberId: 'gone', incarnation: 'one' }), 'refused')
+  assert.equal(await scene.indexed.bind('d', unranked('draining', 'one')), 'refused')
+  assert.equal(await scene.indexed.bind('d', unranked('gone', 'one')), 'refused')
 
   assert.deepEqual(await scene.keys(), keys)
   assert.deepEqual(await scene.heard(), [])
@@ -67,13 +65,27 @@ test('bind.lua: a member binds itself by its own incarnation; by another it is s
   await scene.heard()
   const keys = await scene.keys()
 
-  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'old' }), 'superseded')
+  assert.equal(await scene.indexed.bind('d', unranked('pod-1', 'old')), 'superseded')
   await scene.register('pod-1', 'new', { isDraining: true })
-  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'old' }), 'superseded')
+  assert.equal(await scene.indexed.bind('d', unranked('pod-1', 'old')), 'superseded')
   assert.deepEqual(await scene.keys(), keys)
   await scene.register('pod-1', 'new')
-  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'new' }), 'bound')
+  assert.equal(await scene.indexed.bind('d', unranked('pod-1', 'new')), 'bound')
   assert.deepEqual(await scene.owned('pod-1'), ['d'])
+})
+
+test('bind.lua: while the record is one that an earlier incarnation revived, the later one is refused but not superseded', async t => {
+  const scene = await setScriptScene(t)
+  const { writer: old } = await scene.register('pod-1', 'old')
+  const { writer: young } = await scene.register('pod-1', 'new')
+  await scene.raw.del(scene.key('member', 'pod-1'))
+  await scene.beat(old)
+
+  assert.equal(await scene.indexed.bind('d', young), 'refused')
+  assert.deepEqual([await scene.pods('d'), await scene.owned('pod-1')], [[], []])
+  await scene.beat(young)
+  assert.equal(await scene.indexed.bind('d', young), 'bound')
+  assert.equal(await scene.indexed.bind('e', old), 'superseded')
 })
 
 test('bind.lua: a record written with plain commands is bound for a registry and for a member, pending until its next EXPIRE', async t => {
@@ -82,12 +94,12 @@ test('bind.lua: a record written with plain commands is bound for a registry and
   const key = scene.key('member', 'plain')
 
   assert.equal(await scene.plain.bind('d-1', byRegistry('plain')), 'bound')
-  assert.equal(await scene.plain.bind('d-2', { memberId: 'plain', incarnation: 'any' }), 'bound')
-  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}/2`)
+  assert.equal(await scene.plain.bind('d-2', unranked('plain', 'any')), 'bound')
+  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}:0/2`)
   await scene.raw.expire(key, 300)
   assert.equal(await scene.plain.bind('d-3', byRegistry('plain')), 'bound')
 
-  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}/1`)
+  assert.equal((await scene.record('plain'))['plainPending'], `${await scene.raw.pexpiretime(key)}:0/1`)
   assert.equal((await scene.record('plain'))['pending'], undefined)
 })
 

@@ -104,7 +104,7 @@ test('claim.lua: bindings of a record written with plain commands count until it
 
   assert.deepEqual(await place(scene, 4, ['plain', 'pod-1']), { plain: 3, 'pod-1': 1 })
   const expiresAt = await scene.raw.pexpiretime(key)
-  assert.equal((await scene.record('plain'))['plainPending'], `${expiresAt}/3`)
+  assert.equal((await scene.record('plain'))['plainPending'], `${expiresAt}:5/3`)
   assert.equal((await scene.record('plain'))['pending'], undefined, 'nothing is written that its owner would not void')
   assert.ok(await scene.raw.pttl(key) <= ttl, 'the ttl is its owner’s')
 
@@ -118,7 +118,7 @@ test('claim.lua: a plainPending that is no sum counts as nothing', async t => {
   const scene = await setScriptScene(t)
   await scene.rawMember('plain')
   const key = scene.key('member', 'plain')
-  for (const text of ['', '/', 'x', `${await scene.raw.pexpiretime(key)}/nan`, `${await scene.raw.pexpiretime(key)}/`]) {
+  for (const text of ['', '/', 'x', `${await scene.raw.pexpiretime(key)}:0/nan`, `${await scene.raw.pexpiretime(key)}:0/`, `${await scene.raw.pexpiretime(key)}/7`]) {
     await scene.raw.hset(key, 'plainPending', text)
     await scene.raw.del(scene.key('destination', 'd'))
     assert.equal((await scene.claim('d', ['plain'])).live[0]?.pending, 1, `'${text}'`)
@@ -132,5 +132,5 @@ test('claim.lua: a plain record that never expires is bound and counted too', as
   const decision = await scene.claim('d', ['plain'])
 
   assert.deepEqual(decision.live, [{ memberId: 'plain', address: 'http://x', load: NaN, pending: 1, draining: false, remainingMs: Infinity }])
-  assert.deepEqual(await scene.record('plain'), { address: 'http://x', plainPending: '-1/1' })
+  assert.deepEqual(await scene.record('plain'), { address: 'http://x', plainPending: '-1:/1' })
 })

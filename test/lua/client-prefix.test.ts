@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import test from 'node:test'
-import { setScriptScene } from '../support/script-scene.ts'
+import { byRegistry, heldLock, setScriptScene, unranked } from '../support/script-scene.ts'
 
 test('every script: a keyPrefix of the client comes before each key, and once before the channel', async t => {
   const clientPrefix = `ns-${randomBytes(6).toString('hex')}:`
@@ -14,7 +14,7 @@ test('every script: a keyPrefix of the client comes before each key, and once be
   assert.deepEqual(await scene.plain.declareFeatures({ memberIndex: '1' }), ['0'])
   assert.equal((await scene.claim('d', ['pod-1', 'pod-2'], { isIndexed: true })).live[0]?.memberId, 'pod-2')
   assert.equal((await scene.claim('d', ['pod-1'])).status, 'bound')
-  assert.equal(await scene.indexed.bind('d', { memberId: 'pod-1', incarnation: 'one' }), 'bound')
+  assert.equal(await scene.indexed.bind('d', unranked('pod-1', 'one')), 'bound')
   await scene.bindRaw('d', 'gone')
   await scene.bindRaw('lost', 'gone')
   await scene.raw.sadd(scene.key('owned', 'gone'), 'd', 'lost', 'e')
@@ -34,14 +34,14 @@ test('every script: a keyPrefix of the client comes before each key, and once be
   assert.deepEqual((await scene.plain.readMemberIds()).sort(), ['plain', 'pod-1', 'pod-2'])
   assert.deepEqual(await scene.heard(), ['d d', 'd lost', 'd d'])
 
-  assert.equal(await scene.pod.registerLock(writer, 'l', 'd', 60_000, []), 'registered')
+  assert.equal(await scene.pod.registerLock(writer, heldLock('l', 'd'), 60_000), 'registered')
   assert.deepEqual(await scene.plain.resolveLock('l'), { memberId: 'pod-1', address: 'http://pod-1.test:3000' })
   assert.equal((await scene.beat(writer, { isDraining: true, lockIds: ['l'] })).status, 'beat')
   assert.equal(await scene.pod.releaseLocks(writer, ['l']), 1)
-  assert.equal(await scene.indexed.unbind('d', { memberId: 'pod-2', incarnation: '' }), 'unbound')
+  assert.equal(await scene.indexed.unbind('d', byRegistry('pod-2')), 'unbound')
   assert.equal(await scene.plain.hasBinding('d'), true)
   assert.equal(await scene.indexed.deregisterDestination('d'), 1)
-  assert.equal(await scene.pod.deregisterMember(writer), 'deregistered')
+  assert.equal(await scene.deregister(writer), 'deregistered')
 
   assert.deepEqual(await scene.heard(), ['m pod-1 draining', 'd d', 'd d', 'm pod-1 down'])
   assert.deepEqual(await scene.keys(), ['destination:lost', 'features', 'member:plain', 'member:pod-2', 'members', 'owned:gone', 'owned:plain'])

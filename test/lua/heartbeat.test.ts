@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { setScriptScene, unranked } from '../support/script-scene.ts'
+import { heldLock, setScriptScene, unranked } from '../support/script-scene.ts'
 
 test('heartbeat.lua: an ordinary beat renews load, address and ttl and publishes nothing', async t => {
   const scene = await setScriptScene(t)
@@ -9,7 +9,7 @@ test('heartbeat.lua: an ordinary beat renews load, address and ttl and publishes
 
   const reply = await scene.beat(writer, { load: 0.75, address: 'http://moved', loadPerBinding: 2, ttlMs: 60_000 })
 
-  assert.deepEqual(reply, { status: 'beat', registeredAt: writer.registeredAt, pending: 0, missingLockIds: [], lostLockIds: [] })
+  assert.deepEqual(reply, { status: 'beat', registeredAt: writer.registeredAt, pending: 0, recordedIndex: '', missingLockIds: [], lostLockIds: [] })
   assert.deepEqual(await scene.record('pod-1'), {
     address: 'http://moved', load: '0.75', incarnation: 'one', registeredAt: writer.registeredAt, bindingLoad: '2', pending: '0'
   })
@@ -80,7 +80,7 @@ test('heartbeat.lua: draining written as no text, 0 or false was none, any other
 test('heartbeat.lua: an earlier incarnation is superseded: it writes nothing, renews nothing and publishes nothing (G21)', async t => {
   const scene = await setScriptScene(t)
   const { writer: old } = await scene.register('pod-1', 'old')
-  await scene.pod.registerLock(old, 'lock', 'd', 60_000, [])
+  await scene.pod.registerLock(old, heldLock('lock', 'd'), 60_000)
   await scene.register('pod-1', 'new', { ttlMs: 5000 })
   const before = await scene.record('pod-1')
   await scene.raw.del(scene.key('members'))
@@ -88,7 +88,7 @@ test('heartbeat.lua: an earlier incarnation is superseded: it writes nothing, re
 
   const reply = await scene.beat(old, { load: 9, isDraining: true, lockIds: ['lock'], lockTtlMs: 600_000 })
 
-  assert.deepEqual(reply, { status: 'superseded', registeredAt: before['registeredAt'], pending: 0, missingLockIds: [], lostLockIds: [] })
+  assert.deepEqual(reply, { status: 'superseded', registeredAt: before['registeredAt'], pending: 0, recordedIndex: '', missingLockIds: [], lostLockIds: [] })
   assert.deepEqual(await scene.record('pod-1'), before)
   assert.ok(await scene.raw.pttl(scene.key('member', 'pod-1')) <= 5000)
   assert.ok(await scene.raw.pttl(scene.key('lock', 'lock')) <= 60_000)
@@ -113,16 +113,40 @@ test('heartbeat.lua: the later incarnation takes its place back from an earlier 
   assert.equal((await scene.beat(old)).status, 'superseded')
 })
 
-test('heartbeat.lua: a member whose register was never answered gets its rank from the server, and keeps it', async t => {
+test('heartbeat.lua: a member whose register was never answered has no rank: who registered takes the record from it, never the other way', async t => {
   const scene = await setScriptScene(t)
   const writer = unranked('pod-1', 'one')
+  const { writer: registered } = await scene.register('pod-1', 'two')
+  await scene.raw.del(scene.key('member', 'pod-1'))
 
-  const first = await scene.beat(writer)
-  assert.equal(first.status, 'restored')
-  assert.match(first.registeredAt, /^\d{16}$/)
-  const second = await scene.beat(writer)
-  assert.deepEqual([second.status, second.registeredAt], ['beat', first.registeredAt])
+  for (const status of ['restored', 'beat']) {
+    const reply = await scene.beat(writer)
+    assert.deepEqual([reply.status, reply.registeredAt], [status, '0'])
+    assert.equal((await scene.record('pod-1'))['registeredAt'], '0')
+  }
+  const taken = await scene.beat(registered)
+  assert.deepEqual([taken.status, taken.registeredAt], ['restored', registered.registeredAt])
+  assert.equal((await scene.beat(writer)).status, 'superseded')
+  assert.equal((await scene.record('pod-1'))['incarnation'], 'two')
 })
+
+for (const [name, memberIndex, recorded, expected] of [
+  ['writes the features again where they are lost', '1', null, '1'], ['leaves the features that are recorded, and tells them', '0', '1', '1']
+] as const) {
+  test(`heartbeat.lua: the beat that restores the record ${name}`, async t => {
+    const scene = await setScriptScene(t)
+    const { writer } = await scene.register('pod-1', 'one', { memberIndex })
+    await scene.raw.del(scene.key('member', 'pod-1'), scene.key('features'))
+    if (recorded !== null) await scene.raw.hset(scene.key('features'), 'memberIndex', recorded)
+
+    const reply = await scene.beat(writer, { memberIndex })
+
+    assert.deepEqual([reply.status, reply.recordedIndex], ['restored', expected])
+    assert.deepEqual(await scene.raw.hgetall(scene.key('features')), { memberIndex: expected })
+    await scene.raw.del(scene.key('features'))
+    assert.deepEqual([(await scene.beat(writer, { memberIndex })).recordedIndex, await scene.raw.exists(scene.key('features'))], ['', 0], 'an ordinary beat looks at no features')
+  })
+}
 
 test('heartbeat.lua: a member whose register was done but not answered learns its rank', async t => {
   const scene = await setScriptScene(t)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { setScriptScene, trickyIds, unranked } from '../support/script-scene.ts'
+import { heldLock, setScriptScene, trickyIds, unranked } from '../support/script-scene.ts'
 
 test('register-lock.lua: writes the lock whole with its ttl, in place of all of an earlier one', async t => {
   const scene = await setScriptScene(t)
@@ -8,7 +8,7 @@ test('register-lock.lua: writes the lock whole with its ttl, in place of all of 
   await scene.raw.hset(scene.key('lock', 'l'), 'podId', 'pod-9', 'left', 'over', 'epoch', '4')
   await scene.heard()
 
-  assert.equal(await scene.pod.registerLock(writer, 'l', 'd', 5000, ['isolation', 'serializable', '', 'no name']), 'registered')
+  assert.equal(await scene.pod.registerLock(writer, heldLock('l', 'd', 'isolation', 'serializable', '', 'no name'), 5000), 'registered')
 
   assert.deepEqual(await scene.raw.hgetall(scene.key('lock', 'l')), {
     podId: 'pod-1', destinationId: 'd', incarnation: 'one', isolation: 'serializable', '': 'no name'
@@ -22,11 +22,11 @@ test('register-lock.lua: an earlier incarnation is superseded and leaves the loc
   const scene = await setScriptScene(t)
   const { writer: old } = await scene.register('pod-1', 'old')
   const { writer: young } = await scene.register('pod-1', 'new')
-  await scene.pod.registerLock(young, 'l', 'd', 5000, [])
+  await scene.pod.registerLock(young, heldLock('l', 'd'), 5000)
   const before = await scene.raw.hgetall(scene.key('lock', 'l'))
 
-  assert.equal(await scene.pod.registerLock(old, 'l', 'e', 5000, []), 'superseded')
-  assert.equal(await scene.pod.registerLock({ ...old, registeredAt: '0' }, 'other', 'e', 5000, []), 'superseded')
+  assert.equal(await scene.pod.registerLock(old, heldLock('l', 'e'), 5000), 'superseded')
+  assert.equal(await scene.pod.registerLock({ ...old, registeredAt: '0' }, heldLock('other', 'e'), 5000), 'superseded')
 
   assert.deepEqual(await scene.raw.hgetall(scene.key('lock', 'l')), before)
   assert.equal(await scene.raw.exists(scene.key('lock', 'other')), 0)
@@ -40,15 +40,15 @@ test('register-lock.lua: without a record, with a plain one, or with one that an
   await scene.raw.del(scene.key('member', 'pod-1'))
   await scene.beat(old)
 
-  assert.equal(await scene.pod.registerLock(unranked('gone', 'one'), 'l-1', 'd', 5000, []), 'registered')
-  assert.equal(await scene.pod.registerLock(unranked('plain', 'one'), 'l-2', 'd', 5000, []), 'registered')
-  assert.equal(await scene.pod.registerLock(young, 'l-3', 'd', 5000, []), 'registered')
+  assert.equal(await scene.pod.registerLock(unranked('gone', 'one'), heldLock('l-1', 'd'), 5000), 'registered')
+  assert.equal(await scene.pod.registerLock(unranked('plain', 'one'), heldLock('l-2', 'd'), 5000), 'registered')
+  assert.equal(await scene.pod.registerLock(young, heldLock('l-3', 'd'), 5000), 'registered')
 })
 
 test('resolve-lock.lua: a lock is held while its pod lives with the incarnation that wrote it', async t => {
   const scene = await setScriptScene(t)
   const { writer } = await scene.register('pod-1', 'one')
-  await scene.pod.registerLock(writer, 'l', 'd', 5000, [])
+  await scene.pod.registerLock(writer, heldLock('l', 'd'), 5000)
   const keys = [scene.names.lockBase + 'l', scene.names.memberBase]
 
   assert.deepEqual(await scene.run('resolve-lock', keys, []), ['held', 'pod-1', 'http://pod-1.test:3000'])
@@ -82,11 +82,11 @@ test('release-locks.lua: removes the member’s own, one without incarnation too
   const scene = await setScriptScene(t)
   const { writer: old } = await scene.register('pod-1', 'old')
   const { writer: other } = await scene.register('pod-2', 'two')
-  for (const lockId of ['own-1', 'own-2', 'not asked']) await scene.pod.registerLock(old, lockId, 'd', 5000, [])
-  await scene.pod.registerLock(other, 'taken', 'd', 5000, [])
+  for (const lockId of ['own-1', 'own-2', 'not asked']) await scene.pod.registerLock(old, heldLock(lockId, 'd'), 5000)
+  await scene.pod.registerLock(other, heldLock('taken', 'd'), 5000)
   await scene.raw.hset(scene.key('lock', 'plain'), 'podId', 'pod-1')
   const { writer: young } = await scene.register('pod-1', 'new')
-  await scene.pod.registerLock(young, 'successor’s', 'd', 5000, [])
+  await scene.pod.registerLock(young, heldLock('successor’s', 'd'), 5000)
   await scene.heard()
 
   assert.equal(await scene.pod.releaseLocks(old, ['own-1', 'taken', 'plain', 'gone', 'successor’s', 'own-2']), 3)
@@ -100,7 +100,7 @@ test('release-locks.lua: removes the member’s own, one without incarnation too
 test('release-locks.lua: a key of another type among them keeps none of the others', async t => {
   const scene = await setScriptScene(t)
   const { writer } = await scene.register('pod-1', 'one')
-  for (const lockId of ['a', 'b']) await scene.pod.registerLock(writer, lockId, 'd', 5000, [])
+  for (const lockId of ['a', 'b']) await scene.pod.registerLock(writer, heldLock(lockId, 'd'), 5000)
   await scene.raw.set(scene.key('lock', 'foreign'), 'text', 'EX', 60)
 
   assert.equal(await scene.pod.releaseLocks(writer, ['a', 'foreign', 'b']), 2)
@@ -111,7 +111,7 @@ test('register-lock.lua, resolve-lock.lua, release-locks.lua: ids that look alik
   const scene = await setScriptScene(t)
   for (const id of trickyIds) {
     const { writer } = await scene.register(id, 'one', { address: `http://${trickyIds.indexOf(id)}` })
-    await scene.pod.registerLock(writer, id, id, 5000, [])
+    await scene.pod.registerLock(writer, heldLock(id, id), 5000)
   }
   for (const [at, id] of trickyIds.entries()) assert.deepEqual(await scene.plain.resolveLock(id), { memberId: id, address: `http://${at}` })
   for (const [at, id] of trickyIds.entries()) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { isCoordinatorError } from '../../src/errors.ts'
 import { startOwnStore } from '../support/own-store.ts'
-import { setScriptScene, unranked } from '../support/script-scene.ts'
+import { byRegistry, heldLock, memberRecord, setScriptScene, unranked } from '../support/script-scene.ts'
 import type { ScriptScene } from '../support/script-scene.ts'
 
 const unavailable = { code: 'PLT_COORDINATOR_UNAVAILABLE', message: /OOM/ }
@@ -27,7 +27,7 @@ test('a full server: what adds is refused with nothing half written, each id of 
   const { scene, fill, free } = await setFullScene(t)
   const { writer } = await scene.register('pod-1', 'one')
   await scene.rawMember('plain')
-  await scene.pod.registerLock(writer, 'held', 'd', 60_000, ['a', 'b'])
+  await scene.pod.registerLock(writer, heldLock('held', 'd', 'a', 'b'), 60_000)
   await scene.bindRaw('lost', 'gone-1', 'gone-2')
   await scene.bindRaw('bound', 'pod-1')
   for (const memberId of ['gone-1', 'gone-2']) await scene.raw.sadd(scene.key('owned', memberId), 'lost')
@@ -41,13 +41,13 @@ test('a full server: what adds is refused with nothing half written, each id of 
     }))
     const seen = decisions.map(decision => isCoordinatorError(decision) ? decision.code : decision.status)
     assert.deepEqual(seen, ['PLT_COORDINATOR_UNAVAILABLE', 'bound', 'PLT_COORDINATOR_UNAVAILABLE', 'PLT_COORDINATOR_UNAVAILABLE'])
-    await assert.rejects(scripts.bind('d', { memberId: 'pod-1', incarnation: '' }), unavailable)
-    await assert.rejects(scripts.bind('d', { memberId: 'plain', incarnation: '' }), unavailable)
+    await assert.rejects(scripts.bind('d', byRegistry('pod-1')), unavailable)
+    await assert.rejects(scripts.bind('d', byRegistry('plain')), unavailable)
   }
   await assert.rejects(scene.register('pod-1', 'two'), unavailable)
   await assert.rejects(scene.register('pod-9', 'two'), unavailable)
-  await assert.rejects(scene.pod.registerLock(writer, 'new', 'd', 60_000, ['a', 'b']), unavailable)
-  await assert.rejects(scene.pod.registerLock(writer, 'held', 'e', 60_000, []), unavailable)
+  await assert.rejects(scene.pod.registerLock(writer, heldLock('new', 'd', 'a', 'b'), 60_000), unavailable)
+  await assert.rejects(scene.pod.registerLock(writer, heldLock('held', 'e'), 60_000), unavailable)
 
   assert.deepEqual(await snapshot(scene), before)
   assert.deepEqual(await scene.heard(), [])
@@ -58,7 +58,7 @@ test('a full server: what adds is refused with nothing half written, each id of 
 test('a full server: live pods stay live, beats renew, adopt a plain record, and fail whole where it is gone (G24)', async t => {
   const { scene, fill } = await setFullScene(t)
   const { writer } = await scene.register('pod-1', 'one', { ttlMs: 5000 })
-  await scene.pod.registerLock(writer, 'lock', 'd', 5000, [])
+  await scene.pod.registerLock(writer, heldLock('lock', 'd'), 5000)
   await scene.rawMember('plain', {}, 5)
   const { writer: gone } = await scene.register('gone', 'one')
   await scene.raw.del(scene.key('member', 'gone'))
@@ -81,7 +81,7 @@ test('a full server: what removes and what reads still works (G24)', async t => 
   const { scene, fill } = await setFullScene(t)
   const { writer } = await scene.register('pod-1', 'one')
   await scene.register('pod-2', 'two')
-  await scene.pod.registerLock(writer, 'lock', 'd', 60_000, [])
+  await scene.pod.registerLock(writer, heldLock('lock', 'd'), 60_000)
   await scene.bindRaw('d', 'pod-1', 'gone')
   await scene.bindRaw('e', 'pod-1')
   await scene.bindRaw('f', 'pod-1', 'pod-2')
@@ -99,13 +99,13 @@ test('a full server: what removes and what reads still works (G24)', async t => 
   assert.equal(await scene.indexed.prune('d'), 1)
   assert.equal(await scene.plain.pruneMembers(['gone', 'pod-1']), 1)
   assert.equal(await scene.indexed.deregisterDestination('e'), 1)
-  assert.equal(await scene.indexed.unbind('f', { memberId: 'pod-2', incarnation: '' }), 'unbound')
+  assert.equal(await scene.indexed.unbind('f', byRegistry('pod-2')), 'unbound')
   assert.equal(await scene.pod.releaseLocks(writer, ['lock']), 1)
-  assert.equal(await scene.pod.deregisterMember(writer), 'deregistered')
+  assert.equal(await scene.deregister(writer), 'deregistered')
 
   assert.deepEqual(await scene.keys(), ['destination:d', 'destination:f', 'features', 'member:pod-2', 'members'])
   assert.deepEqual(await scene.heard(), ['d d', 'd e', 'd f', 'm pod-1 down'])
-  assert.equal((await scene.pod.heartbeat(unranked('pod-2', 'other'), { address: 'http://x', load: 0, isDraining: false, loadPerBinding: 1, ttlMs: 1000 }, 0, 1000, [])).status, 'superseded')
+  assert.equal((await scene.pod.heartbeat(unranked('pod-2', 'other'), memberRecord({ ttlMs: 1000 }), 0, 1000, [])).status, 'superseded')
 })
 
 test('a replica: a claim that must write fails the whole call with READONLY, one that must not answers', async t => {

@@ -7,7 +7,7 @@ const first = unranked('pod-1', 'one')
 test('register-member.lua: writes the record whole with its ttl, the set, the features and a message', async t => {
   const scene = await setScriptScene(t)
 
-  const reply = await scene.pod.registerMember(first, memberRecord({ load: 0.5, loadPerBinding: 0.25, ttlMs: 5000 }), '1', false)
+  const reply = await scene.pod.registerMember(first, memberRecord({ load: 0.5, loadPerBinding: 0.25, ttlMs: 5000, memberIndex: '1' }), false)
 
   const { registeredAt } = reply
   assert.deepEqual(reply, { status: 'registered', registeredAt, pending: 0, recordedIndex: '1' })
@@ -79,12 +79,12 @@ for (const index of ['0', '1']) {
     const other = index === '0' ? '1' : '0'
     await scene.raw.hset(scene.key('features'), 'memberIndex', other)
 
-    const strict = await scene.pod.registerMember(first, memberRecord(), index, true)
+    const strict = await scene.pod.registerMember(first, memberRecord({ memberIndex: index }), true)
     assert.deepEqual(strict, { status: 'mismatch', registeredAt: '0', pending: 0, recordedIndex: other })
     assert.deepEqual(await scene.keys(), ['features'])
     assert.deepEqual(await scene.heard(), [])
 
-    const lenient = await scene.pod.registerMember(first, memberRecord(), index, false)
+    const lenient = await scene.pod.registerMember(first, memberRecord({ memberIndex: index }), false)
     assert.deepEqual([lenient.status, lenient.recordedIndex], ['registered', other])
     assert.deepEqual(await scene.raw.hgetall(scene.key('features')), { memberIndex: other })
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { isCoordinatorError } from '../../src/errors.ts'
-import { manyIds, setScriptScene, trickyIds } from '../support/script-scene.ts'
+import { byRegistry, manyIds, setScriptScene, trickyIds } from '../support/script-scene.ts'
 
 test('resolve.lua: an unknown destination is empty, one whose pods are dead is orphaned, and no key is made', async t => {
   const scene = await setScriptScene(t)
@@ -18,7 +18,7 @@ test('resolve.lua: an unknown destination is empty, one whose pods are dead is o
 
 test('resolve.lua: a bound destination comes with each live pod as its record says and with the dead ids', async t => {
   const scene = await setScriptScene(t)
-  await scene.rawMember('pod-1', { load: '0.25', pending: '2' }, 20)
+  await scene.rawMember('pod-1', { load: '0.25', incarnation: 'one', pending: '2' }, 20)
   await scene.bindRaw('d', 'pod-1')
   const { destinationBase, memberBase } = scene.names
 
@@ -141,3 +141,44 @@ for (const name of ['resolve', 'list-members', 'resolve-lock']) {
     assert.ok(reply.includes('pod-1'))
   })
 }
+
+test('resolve.lua, claim.lua: a bound plain record counts what was bound since its last EXPIRE or load, a Member what its beat left', async t => {
+  const scene = await setScriptScene(t)
+  await scene.rawMember('plain', { load: 2, pending: '50' })
+  await scene.register('pod-1', 'one')
+  const key = scene.key('member', 'plain')
+  await scene.raw.hset(scene.key('member', 'pod-1'), 'plainPending', '-1:0/99')
+  await scene.bindRaw('d', 'plain', 'pod-1')
+  const pending = async (): Promise<Record<string, number>> => {
+    const [read] = await scene.plain.resolve(['d'])
+    assert.ok(read && !isCoordinatorError(read))
+    const claimed = await scene.claim('d', ['plain'])
+    const figures = [read, claimed].map(({ live }) => Object.fromEntries(live.map(each => [each.memberId, each.pending])))
+    assert.deepEqual(figures[0], figures[1])
+    return figures[0] as Record<string, number>
+  }
+
+  assert.deepEqual(await pending(), { plain: 0, 'pod-1': 0 })
+  for (const id of ['e', 'f', 'g']) await scene.claim(id, ['plain'])
+  await scene.plain.bind('h', byRegistry('plain'))
+  await scene.claim('i', ['pod-1'])
+  assert.deepEqual(await pending(), { plain: 4, 'pod-1': 1 })
+  await scene.raw.hset(key, 'load', 6)
+  assert.deepEqual(await pending(), { plain: 0, 'pod-1': 1 }, 'a load that was published contains them')
+  await scene.claim('j', ['plain'])
+  assert.deepEqual(await pending(), { plain: 1, 'pod-1': 1 })
+  await scene.raw.expire(key, 300)
+  assert.deepEqual(await pending(), { plain: 0, 'pod-1': 1 }, 'and so does a heartbeat')
+})
+
+test('claim.lua, bind.lua: a plain record without ttl, whose load has slashes and colons or none, does not gather what was counted', async t => {
+  const scene = await setScriptScene(t)
+  await scene.raw.hset(scene.key('member', 'plain'), 'address', 'http://x')
+  let turn = 0
+  for (const load of ['1', 'a:b/c', '-1:/7', '2', '']) {
+    await scene.raw.hset(scene.key('member', 'plain'), 'load', load)
+    for (const pending of [1, 2]) assert.equal((await scene.claim(`d-${++turn}`, ['plain'])).live[0]?.pending, pending, `'${load}'`)
+    await scene.plain.bind(`d-${++turn}`, byRegistry('plain'))
+    assert.equal((await scene.record('plain'))['plainPending'], `-1:${load}/3`)
+  }
+})

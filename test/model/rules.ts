@@ -63,6 +63,7 @@ export class Rules {
   deregister (process: Process): boolean {
     const wasIdle = process.standing === 'idle'
     process.standing = 'left'
+    process.wantsDraining = false
     if (wasIdle || this.#isHeldByNewer(process)) return false
     return this.records.delete(process.memberId)
   }
@@ -96,13 +97,21 @@ export class Rules {
 
   /** @param process the pod's own process when it adds itself, null when a registry adds it */
   add (destinationId: string, memberId: string, process: Process | null = null): boolean {
-    if (!this.takesNew(memberId) || (process !== null && this.#isHeldByAnother(process))) return false
+    if (process !== null && this.#isHeldByAnother(process)) {
+      this.#learn(process)
+      return false
+    }
+    if (!this.takesNew(memberId)) return false
     this.destinations.set(destinationId, new Set([...this.podsOf(destinationId), memberId]))
     return true
   }
 
   remove (destinationId: string, memberId: string, process: Process | null = null): boolean {
-    if (process !== null && this.#isHeldByAnother(process)) return false
+    // An earlier process's record stands in for one that expired: the binding is the newer process's all the same.
+    if (process !== null && this.#isHeldByNewer(process)) {
+      this.#learn(process)
+      return false
+    }
     const pods = this.destinations.get(destinationId)
     if (pods === undefined || !pods.delete(memberId)) return false
     if (pods.size === 0) this.destinations.delete(destinationId)
@@ -141,6 +150,11 @@ export class Rules {
 
   #write (process: Process): void {
     this.records.set(process.memberId, { writer: process, rank: process.rank, isDraining: process.wantsDraining })
+  }
+
+  /** A process that is answered "superseded" writes no more. */
+  #learn (process: Process): void {
+    if (process.standing === 'open' && this.#isHeldByNewer(process)) process.standing = 'superseded'
   }
 
   #isHeldByAnother ({ memberId, name }: Process): boolean {

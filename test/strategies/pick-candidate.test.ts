@@ -58,10 +58,10 @@ test('pickCandidate: a copy of a candidate stands for it, with the address that 
 test('pickCandidate: anything that is not a candidate is refused, never a wrong pod (G48)', () => {
   for (const [pick, got] of [
     [{ memberId: 'c' }, '"c" (string)'], [{}, 'an object'], ['a', '"a" (string)'], [0, '0 (number)'], [1, '1 (number)'], [false, 'false (boolean)'], ['', '"" (string)'],
-    [Promise.resolve(candidates[0]), 'an object'], [[candidates[0]], 'an array'], [{ memberId: 0 }, '0 (number)'], [{ memberId: null }, 'an object']
+    [Promise.resolve(candidates[0]), 'a promise'], [[candidates[0]], 'an array'], [{ memberId: 0 }, '0 (number)'], [{ memberId: null }, 'an object']
   ]) {
     assert.throws(() => pickCandidate(returning(pick), candidates, context()), {
-      code: 'PLT_COORDINATOR_NOT_A_CANDIDATE', message: `Expected the strategy to return one of its candidates or null, got ${String(got)}`
+      code: 'PLT_COORDINATOR_NOT_A_CANDIDATE', message: `Expected the strategy to return one of its candidates or null at once, got ${String(got)}`
     })
   }
 })

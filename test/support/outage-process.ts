@@ -36,8 +36,13 @@ if (mode === 'never-reachable') {
   await calls
 } else {
   await member.register()
-  const beats = setInterval(() => member.heartbeat(), 50)
-  const requests = setInterval(() => { registry.resolveDestination(`tenant-${Math.random()}`, { claimOnMiss: true }).catch(() => {}) }, 20)
+  const failures = { beats: 0, requests: 0 }
+  const count = (what: keyof typeof failures): void => {
+    failures[what]++
+    process.send?.(failures)
+  }
+  const beats = setInterval(async () => { if (!await member.heartbeat()) count('beats') }, 50)
+  const requests = setInterval(() => { registry.resolveDestination(`tenant-${Math.random()}`, { claimOnMiss: true }).catch(() => count('requests')) }, 20)
   await registry.resolveDestination('tenant-1', { claimOnMiss: true })
   process.stdout.write('ready\n')
   await new Promise(resolve => process.stdin.once('data', resolve))

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Connection } from '../../src/connection.ts'
+import type { HeldLock } from '../../src/held-locks.ts'
 import { buildKeys } from '../../src/keys.ts'
 import type { Keys } from '../../src/keys.ts'
 import { LuaScript } from '../../src/lua-script.ts'
@@ -8,7 +9,7 @@ import { MemberScripts } from '../../src/member-scripts.ts'
 import type { HeartbeatReply, MemberRecord, RegisterReply, Writer } from '../../src/member-scripts.ts'
 import { checkRegistryOptions } from '../../src/options.ts'
 import { Scripts } from '../../src/scripts.ts'
-import type { Decision } from '../../src/scripts.ts'
+import type { Decision, Incarnation } from '../../src/scripts.ts'
 import { setScene, storeUrl } from './store.ts'
 import type { Scene } from './store.ts'
 
@@ -32,6 +33,7 @@ export interface ScriptScene extends Scene {
   run (name: string, keys: string[], args: string[]): Promise<unknown>
   register (memberId: string, incarnation: string, record?: Partial<MemberRecord>): Promise<RegisterReply & { writer: Writer }>
   beat (writer: Writer, options?: BeatOptions): Promise<HeartbeatReply>
+  deregister (writer: Writer, address?: string): Promise<'deregistered' | 'absent' | 'superseded'>
   /** Asks for one destination with one list of candidates. */
   claim (destinationId: string, memberIds: string[], flags?: { isIndexed?: boolean, claimOnMiss?: boolean, reassignOrphans?: boolean }): Promise<Decision>
   record (memberId: string): Promise<Record<string, string>>
@@ -42,12 +44,21 @@ export interface ScriptScene extends Scene {
 }
 
 export function memberRecord (record: Partial<MemberRecord> = {}): MemberRecord {
-  return { address: 'http://pod.test:3000', load: 0, isDraining: false, loadPerBinding: 1, ttlMs: 30_000, ...record }
+  return { address: 'http://pod.test:3000', load: 0, isDraining: false, loadPerBinding: 1, ttlMs: 30_000, memberIndex: '0', ...record }
 }
 
 /** A writer that register() has not ranked yet. */
 export function unranked (memberId: string, incarnation: string): Writer {
-  return { memberId, incarnation, registeredAt: '0', mayWrite: () => true }
+  return { memberId, incarnation, registeredAt: '0', mayWrite: () => true, isLatest: () => true }
+}
+
+/** A pod as a registry binds or drops it. */
+export function byRegistry (memberId: string): Incarnation {
+  return { memberId, incarnation: '', registeredAt: '0' }
+}
+
+export function heldLock (lockId: string, destinationId: string, ...fields: string[]): HeldLock {
+  return { lockId, destinationId, fields }
 }
 
 /** Sets the scene; with a `clientPrefix` the scripts' client has that `keyPrefix`, and `raw` still sees full names. */
@@ -80,12 +91,13 @@ export async function setScriptScene (t: TestContext, { url = storeUrl, clientPr
     run: (name, keys, args) => new LuaScript(name, 'write').run(connection, keys, args),
     async register (memberId, incarnation, record) {
       const writer = unranked(memberId, incarnation)
-      const reply = await pod.registerMember(writer, memberRecord({ address: `http://${memberId}.test:3000`, ...record }), '0', false)
+      const reply = await pod.registerMember(writer, memberRecord({ address: `http://${memberId}.test:3000`, ...record }), false)
       return { ...reply, writer: { ...writer, registeredAt: reply.registeredAt } }
     },
     beat (writer, { counted = 0, lockTtlMs = 90_000, lockIds = [], ...record } = {}) {
       return pod.heartbeat(writer, memberRecord({ address: `http://${writer.memberId}.test:3000`, ...record }), counted, lockTtlMs, lockIds)
     },
+    deregister: (writer, address = `http://${writer.memberId}.test:3000`) => pod.deregisterMember(writer, address),
     async claim (destinationId, memberIds, { isIndexed = false, claimOnMiss = true, reassignOrphans = true } = {}) {
       const [decision] = await (isIndexed ? indexed : plain).claim([{ destinationId, memberIds, claimOnMiss, reassignOrphans }])
       if (decision === undefined || decision instanceof Error) throw decision ?? new Error('no decision')
