@@ -9,12 +9,14 @@
 -- ARGV[4]  '1' when the member index is kept, else '0'
 -- ARGV[5]  incarnation of the member that binds itself; '' when a registry binds it
 -- ARGV[6]  registeredAt of that incarnation, '0' when it never registered
+-- ARGV[7]  '1' to bind only where no other pod is bound, else '0'
 --
 -- Reply:
 --   'bound'       the pod was added
 --   'present'     the pod was in the set already
 --   'refused'     the pod is draining or has no live record
 --   'superseded'  the record is of a later incarnation than ARGV[5]
+--   'taken'       another pod is bound, and ARGV[7] is on
 
 local destinationKey = KEYS[1]
 local memberKey = KEYS[2]
@@ -25,6 +27,7 @@ local channel = ARGV[3]
 local hasIndex = ARGV[4] == '1'
 local incarnation = ARGV[5]
 local registeredAt = tonumber(ARGV[6])
+local isExclusive = ARGV[7] == '1'
 
 local record = redis.call('HMGET', memberKey, 'address', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending', 'registeredAt', 'load')
 local draining = record[2]
@@ -48,8 +51,9 @@ local function finite(text)
 end
 
 -- These reads also find a key of another type, before anything is written.
-local isFirst = redis.call('SCARD', destinationKey) == 0
+local podCount = redis.call('SCARD', destinationKey)
 local isPresent = redis.call('SISMEMBER', destinationKey, memberId) == 1
+if isExclusive and podCount > (isPresent and 1 or 0) then return 'taken' end
 if hasIndex then redis.call('SADD', ownedKey, destinationId) end
 if isPresent then return 'present' end
 redis.call('SADD', destinationKey, memberId)
@@ -64,6 +68,6 @@ else
   local since = redis.call('PEXPIRETIME', memberKey) .. ':' .. load
   redis.call('HSET', memberKey, 'plainPending', since .. '/' .. string.format('%.17g', pending + bindingLoad))
 end
-if not isFirst then redis.pcall('PUBLISH', channel, 'd ' .. destinationId) end
+if podCount > 0 then redis.pcall('PUBLISH', channel, 'd ' .. destinationId) end
 
 return 'bound'

@@ -8,6 +8,8 @@ export interface Binding {
   readonly endsAt: number
   /** Those a request may go to: the ones that are not draining, or all when every one is. Sorted by memberId. */
   readonly choices: LivePod[]
+  /** The draining pods beside them. */
+  readonly draining: LivePod[]
   /** Counts the requests spread over several pods; shared by successive bindings of the destination. */
   readonly rotation: { turn: number }
 }
@@ -110,7 +112,8 @@ export class BindingCache<T> {
   #toBinding (destinationId: string, live: LivePod[], endsAt: number): Binding {
     const ready = live.filter(pod => !pod.draining)
     const choices = (ready.length > 0 ? ready : live).sort(byMemberId)
-    return { destinationId, endsAt, choices, rotation: choices.length > 1 ? this.#rotation(destinationId) : noRotation }
+    const draining = live.filter(pod => !choices.includes(pod))
+    return { destinationId, endsAt, choices, draining, rotation: live.length > 1 ? this.#rotation(destinationId) : noRotation }
   }
 
   #rotation (destinationId: string): { turn: number } {

@@ -22,6 +22,7 @@ export interface CheckedStoreOptions {
 
 export interface CheckedRegistryOptions extends CheckedStoreOptions {
   /** Checked by what turns a name into a strategy. */
+  readonly suspectTimeMs: number
   readonly strategy: NonNullable<RegistryOptions['strategy']>
   /** Null when the cache is off. */
   readonly cache: { readonly ttlMs: number, readonly max: number } | null
@@ -38,8 +39,9 @@ export interface CheckedMemberOptions extends CheckedStoreOptions {
 /** Checks what a Registry was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkRegistryOptions (options: RegistryOptions): CheckedRegistryOptions {
   const store = checkStoreOptions(options, 'RegistryOptions')
-  const { strategy = 'round-robin', cache } = options
-  return { ...store, strategy, cache: checkCache(cache) }
+  const { strategy = 'round-robin', cache, suspectTime = 1000 } = options
+  if (!isNumber(suspectTime) || suspectTime < 0) throw expected('suspectTime', 'a number of milliseconds >= 0', suspectTime)
+  return { ...store, strategy, cache: checkCache(cache), suspectTimeMs: suspectTime }
 }
 
 /** Checks what a Member was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */

@@ -15,7 +15,8 @@ import type { Incarnation } from './scripts.ts'
 import { closedError } from './store-errors.ts'
 import { toStrategy } from './strategies/create-strategy.ts'
 import { pickCandidate } from './strategies/pick-candidate.ts'
-import type { AllocationStrategy, BoundPod, MemberInfo, PickMemberOptions, RegistryOptions, ResolvedDestination, ResolvedLock, ResolveOptions } from './types.ts'
+import { Suspects } from './suspects.ts'
+import type { AllocationStrategy, BoundPod, DeregisterOptions, MemberInfo, PickMemberOptions, RegistryOptions, ResolvedDestination, ResolvedLock, ResolveOptions } from './types.ts'
 
 /**
  * The caller side: finds the pod that owns a destination, and gives it one where that is asked for. All methods reject with
@@ -31,6 +32,7 @@ export class Registry {
   readonly #cache: BindingCache<Found>
   readonly #view: MemberView
   readonly #turns: ClaimTurns
+  readonly #suspects: Suspects
   readonly #background: BackgroundWork
   readonly #resolver: Resolver
   readonly #features: FeatureCheck
@@ -50,6 +52,7 @@ export class Registry {
     this.#background = new BackgroundWork(error => this.#connection.report(error))
     this.#features = new FeatureCheck(this.#scripts, this.#background, checked, error => this.#connection.report(error), () => this.#connection.failureCount)
     this.#turns = new ClaimTurns(this.#random)
+    this.#suspects = new Suspects(checked.suspectTimeMs, this.#now)
     this.#cache = new BindingCache({ cache: checked.cache, random: this.#random, now: this.#now })
     this.#view = new MemberView({
       read: () => this.#readMembers(),
@@ -63,6 +66,7 @@ export class Registry {
       view: this.#view,
       strategy: this.#strategy,
       turns: this.#turns,
+      suspects: this.#suspects,
       background: this.#background,
       random: this.#random,
       now: this.#now
@@ -114,7 +118,7 @@ export class Registry {
   async pickMember (options: PickMemberOptions = {}): Promise<MemberInfo | null> {
     const { destinationId } = checkPickMemberOptions(options)
     await this.#ready()
-    const candidates = await this.#view.candidatesSince(this.#now())
+    const candidates = this.#suspects.avoid(await this.#view.candidatesSince(this.#now()))
     const turn = this.#turns.take()
     const context = { ...(destinationId === undefined ? {} : { destinationId }), turn, random: this.#random }
     const pick = pickCandidate(this.#strategy, candidates, context)
@@ -126,8 +130,17 @@ export class Registry {
    * @returns false when the pod is draining or has no live record: nothing is bound
    */
   async addPodToDestination (destinationId: string, memberId: string): Promise<boolean> {
-    const status = await this.#change(destinationId, memberId, pod => this.#scripts.bind(destinationId, pod))
+    const status = await this.bindPod(destinationId, memberId)
     return status === 'bound' || status === 'present'
+  }
+
+  /**
+   * As `addPodToDestination`, and tells what came of it.
+   * @param options `ifBound: 'refuse'` binds only where no other pod, live or dead, is bound: else 'taken'
+   */
+  async bindPod (destinationId: string, memberId: string, options: { ifBound?: 'add' | 'refuse' } = {}): Promise<'bound' | 'present' | 'refused' | 'taken'> {
+    const status = await this.#change(destinationId, memberId, pod => this.#scripts.bind(destinationId, pod, options.ifBound === 'refuse'))
+    return status === 'superseded' ? 'refused' : status
   }
 
   /** Takes a pod, live or dead, from a destination; false when it was not bound to it. */
@@ -152,11 +165,12 @@ export class Registry {
     return [...live, ...dead].sort(byMemberId)
   }
 
-  /** Forgets a destination with all its pods; false when it had none. */
-  async deregisterDestination (destinationId: string): Promise<boolean> {
+  /** Forgets a destination with all its pods; false when it had none, or the condition does not hold. */
+  async deregisterDestination (destinationId: string, options: DeregisterOptions = {}): Promise<boolean> {
     checkId('destinationId', destinationId)
+    if (options.ifHolds !== undefined) checkId('memberId', options.ifHolds)
     await this.#ready()
-    return await this.#evictingAround(destinationId, () => this.#scripts.deregisterDestination(destinationId)) > 0
+    return await this.#evictingAround(destinationId, () => this.#scripts.deregisterDestination(destinationId, options)) > 0
   }
 
   /**
@@ -173,6 +187,15 @@ export class Registry {
   /** Forgets what is cached of a destination, for instance after its pod refused a connection. No round trip. */
   invalidateCache (destinationId: string): void {
     this.#cache.evict(destinationId)
+  }
+
+  /**
+   * Tells that a pod refused a connection: what is cached of the destination is forgotten, and for `suspectTime` this registry prefers other
+   * pods. The pod stays bound, and a destination that has no other is still sent to it. No round trip.
+   */
+  reportUnreachable (memberId: string, destinationId?: string): void {
+    if (destinationId !== undefined) this.#cache.evict(destinationId)
+    this.#suspects.add(memberId)
   }
 
   /** Lets calls and background work under way settle, then closes the connection if it was opened here. May be called again. */

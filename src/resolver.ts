@@ -7,6 +7,7 @@ import type { MemberView } from './member-view.ts'
 import type { Decision, Scripts } from './scripts.ts'
 import { isLoadAware } from './strategies/least-loaded.ts'
 import { pickCandidate } from './strategies/pick-candidate.ts'
+import type { Suspects } from './suspects.ts'
 import type { AllocationStrategy, Candidate, ResolvedDestination, StrategyContext } from './types.ts'
 
 /** What a read found; null when no pod serves the destination. */
@@ -19,6 +20,7 @@ export interface ResolverOptions {
   view: MemberView
   strategy: AllocationStrategy
   turns: ClaimTurns
+  suspects: Suspects
   background: BackgroundWork
   random: () => number
   now: () => number
@@ -55,9 +57,11 @@ export class Resolver {
   }
 
   /** Picks among the pods of a binding, by the strategy where there are several. */
-  answer ({ destinationId, choices, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
-    const only = choices.length === 1 ? choices[0] : undefined
-    const pod = only ?? pickCandidate(this.#options.strategy, choices, this.#context(destinationId, rotation.turn++))
+  answer ({ destinationId, choices, draining, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
+    const { strategy, suspects } = this.#options
+    const trusted = suspects.avoid(choices, draining)
+    const only = trusted.length === 1 ? trusted[0] : undefined
+    const pod = only ?? pickCandidate(strategy, trusted, this.#context(destinationId, rotation.turn++))
     if (pod === null) return null
     const { address, memberId } = pod
     return previous === null ? { address, memberId, reassigned: false } : { address, memberId, reassigned: true, previous }
@@ -103,8 +107,8 @@ export class Resolver {
 
   /** The members to send with a claim, best first. A strategy that is not load-aware sends its pick alone, never a second choice. */
   #offer (candidates: Candidate[], refused: ReadonlySet<string>, destinationId: string, turn: number): { memberIds: string[], error?: unknown } {
-    const { strategy } = this.#options
-    const left = refused.size === 0 ? candidates : candidates.filter(({ memberId }) => !refused.has(memberId))
+    const { strategy, suspects } = this.#options
+    const left = suspects.avoid(refused.size === 0 ? candidates : candidates.filter(({ memberId }) => !refused.has(memberId)))
     const context = this.#context(destinationId, turn)
     if (isLoadAware(strategy)) return { memberIds: strategy.shortlist(left, context, shortlistSize).map(({ memberId }) => memberId) }
     try {

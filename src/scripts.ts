@@ -5,7 +5,7 @@ import { LuaScript } from './lua-script.ts'
 import { decodeCandidate, ReplyReader } from './reply-reader.ts'
 import { toCoordinatorError } from './store-errors.ts'
 import type { CommandKind } from './store-errors.ts'
-import type { Candidate } from './types.ts'
+import type { Candidate, DeregisterOptions } from './types.ts'
 
 const lua = {
   bind: new LuaScript('bind', 'write'),
@@ -48,6 +48,8 @@ export type MemberPage =
   | { status: 'page', live: Candidate[], dead: string[] }
   | { status: 'ids', memberIds: string[] }
   | { status: 'many' }
+
+export type BindStatus = 'bound' | 'present' | 'refused' | 'superseded' | 'taken'
 
 /** Identifies the writer of a pod's own binding. */
 export interface Incarnation {
@@ -122,19 +124,20 @@ export class Scripts {
     return Number(await lua.prune.run(this.#connection, keys, [destinationId, changesChannel, this.#hasIndex]))
   }
 
-  async bind (destinationId: string, pod: Incarnation): Promise<'bound' | 'present' | 'refused' | 'superseded'> {
-    return await this.#change(lua.bind, destinationId, pod) as 'bound' | 'present' | 'refused' | 'superseded'
+  /** @param isExclusive bind only where no other pod is bound: 'taken' otherwise */
+  async bind (destinationId: string, pod: Incarnation, isExclusive = false): Promise<BindStatus> {
+    return await this.#change(lua.bind, destinationId, pod, isExclusive ? '1' : '0') as BindStatus
   }
 
   async unbind (destinationId: string, pod: Incarnation): Promise<'unbound' | 'absent' | 'superseded'> {
     return await this.#change(lua.unbind, destinationId, pod) as 'unbound' | 'absent' | 'superseded'
   }
 
-  /** Forgets a destination; resolves to how many pods it had. */
-  async deregisterDestination (destinationId: string): Promise<number> {
-    const { destinationBase, ownedBase, changesChannel } = this.#keys
-    const args = [destinationId, changesChannel, this.#hasIndex]
-    return Number(await lua.deregisterDestination.run(this.#connection, [destinationBase + destinationId, ownedBase], args))
+  /** Forgets a destination, if it still holds the pod named or has only dead pods where that is asked; resolves to how many pods it had. */
+  async deregisterDestination (destinationId: string, { ifHolds, ifOrphaned }: DeregisterOptions = {}): Promise<number> {
+    const { destinationBase, ownedBase, memberBase, changesChannel } = this.#keys
+    const args = [destinationId, changesChannel, this.#hasIndex, ifHolds ?? '', ifOrphaned === true ? '1' : '0']
+    return Number(await lua.deregisterDestination.run(this.#connection, [destinationBase + destinationId, ownedBase, memberBase], args))
   }
 
   async hasBinding (destinationId: string): Promise<boolean> {
@@ -166,10 +169,10 @@ export class Scripts {
     return new ReplyReader(await lua.declareFeatures.run(this.#connection, [this.#keys.features], Object.entries(features).flat())).rest()
   }
 
-  async #change (script: LuaScript, destinationId: string, { memberId, incarnation, registeredAt }: Incarnation): Promise<unknown> {
+  async #change (script: LuaScript, destinationId: string, { memberId, incarnation, registeredAt }: Incarnation, ...more: string[]): Promise<unknown> {
     const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
     const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
-    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt])
+    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt, ...more])
   }
 }
 

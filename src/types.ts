@@ -70,6 +70,14 @@ export interface ResolvedLock {
   memberId: string
 }
 
+/** A condition, looked at in the same script, on forgetting a destination. */
+export interface DeregisterOptions {
+  /** Only if this pod is still one of its pods. */
+  ifHolds?: string | undefined
+  /** Only if all its pods are dead. */
+  ifOrphaned?: boolean | undefined
+}
+
 /** A pod of a destination's set: live with its record, or dead without one. */
 export type BoundPod =
   | { memberId: string, isLive: true, member: MemberInfo }
@@ -114,6 +122,8 @@ export interface StoreOptions {
 export interface RegistryOptions extends StoreOptions {
   /** How a pod is chosen. @defaultValue 'round-robin' */
   strategy?: StrategyName | AllocationStrategy | undefined
+  /** Milliseconds for which a pod that refused a connection is passed over where there is another. @defaultValue 1000 */
+  suspectTime?: number | undefined
   /** The local cache of bindings; false turns it off. */
   cache?: CacheOptions | false | undefined
 }

@@ -38,7 +38,8 @@ test('checkRegistryOptions: fills in the documented defaults', () => {
     strictFeatures: false,
     storeTimeoutMs: 2000,
     strategy: 'round-robin',
-    cache: { ttlMs: 5000, max: 10_000 }
+    cache: { ttlMs: 5000, max: 10_000 },
+    suspectTimeMs: 1000
   })
   assert.equal(onError(new CoordinatorError('PLT_COORDINATOR_CLOSED', '')), undefined)
 })
@@ -55,10 +56,28 @@ test('checkRegistryOptions: passes on what was given', () => {
   const strategy = { pick: () => null }
   const redisOptions = { db: 3 }
   const checked = check({
-    redis, redisOptions, keyPrefix: '{my}', memberIndex: true, strictFeatures: true, storeTimeout: 0.5, onError: withoutListener, strategy, cache: { ttl: 1, max: 1 }
+    redis,
+    redisOptions,
+    keyPrefix: '{my}',
+    memberIndex: true,
+    strictFeatures: true,
+    storeTimeout: 0.5,
+    onError: withoutListener,
+    strategy,
+    cache: { ttl: 1, max: 1 },
+    suspectTime: 0
   })
   assert.deepEqual(checked, {
-    redis, redisOptions, keyPrefix: '{my}', memberIndex: true, strictFeatures: true, storeTimeoutMs: 0.5, onError: withoutListener, strategy, cache: { ttlMs: 1, max: 1 }
+    redis,
+    redisOptions,
+    keyPrefix: '{my}',
+    memberIndex: true,
+    strictFeatures: true,
+    storeTimeoutMs: 0.5,
+    onError: withoutListener,
+    strategy,
+    cache: { ttlMs: 1, max: 1 },
+    suspectTimeMs: 0
   })
   assert.equal(checked.strategy, strategy)
 })
@@ -178,4 +197,8 @@ test('checkRegistryOptions: a URL that is no store’s is refused with the rule 
   assert.equal(refusal({ redis: 'redis:h' }), 'Expected redis to be a URL with a host')
   for (const url of ['redis://h/x', 'redis://h/1/2', 'redis://h/1.5', 'redis://h/-1']) assert.equal(refusal({ redis: url }), 'Expected redis to be a URL whose path is a database number', url)
   for (const url of ['unix:', 'unix://', 'unix:///', 'unix://h/s', 'unix:///s?db=x', 'unix:///s?db=1&x=1', 'unix:///%']) assert.match(refusal({ redis: url }), /when its scheme is unix$/, url)
+})
+
+test('checkRegistryOptions: suspectTime is a number of milliseconds, 0 for none', () => {
+  for (const value of [-1, NaN, Infinity, '1', null]) assert.match(refusal({ redis, suspectTime: value }), /^Expected suspectTime to be a number of milliseconds >= 0, got /)
 })
