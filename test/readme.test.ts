@@ -21,7 +21,7 @@ const entry = new URL('src/index.ts', root).href
 
 test('README: every block of JavaScript is marked to be run here', () => {
   assert.equal([...readme.matchAll(/^```(js|ts|javascript|typescript)$/gm)].length, blockCount)
-  assert.deepEqual([...blocks.keys()], ['pod.mjs', 'caller.mjs', 'registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs'])
+  assert.deepEqual([...blocks.keys()], ['pod.mjs', 'caller.mjs', 'coordinator.mjs', 'standalone.mjs', 'registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs'])
 })
 
 test('README: the caller of the example reaches the pod of the example, which leaves on SIGTERM', async t => {
@@ -39,6 +39,23 @@ test('README: the caller of the example reaches the pod of the example, which le
   assert.deepEqual(await scene.pods('tenant-7'), ['pod-1'], 'the destination stays bound, to be reassigned by the next request')
 })
 
+test('README: the coordinator and the standalone helpers of the example reach the pod of the example', async t => {
+  const scene = setScene(t)
+  const podPort = await findFreePort()
+  run(t, 'pod.mjs', scene.keyPrefix, podPort)
+  await until(async () => await scene.raw.exists(scene.key('member', 'pod-1')) === 1, 'the pod is live')
+
+  for (const [name, path] of [['coordinator.mjs', '/tenants/7/x'], ['standalone.mjs', '/tenants/7'], ['standalone.mjs', '/any']] as const) {
+    const port = await findFreePort()
+    const { process: coordinator, ended } = run(t, name, scene.keyPrefix, 0, port)
+    let answer: Response | undefined
+    await until(async () => (answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)) !== undefined, `${name} listens`)
+    assert.deepEqual([answer?.status, await answer?.text()], [200, `pod-1 serves ${path}`])
+    coordinator.kill()
+    await ended
+  }
+})
+
 for (const name of ['registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.mjs']) {
   test(`README: ${name} runs, and its calls resolve to what the comments say`, async t => {
     const { keyPrefix } = setScene(t)
@@ -48,7 +65,7 @@ for (const name of ['registry.mjs', 'member.mjs', 'strategy.mjs', 'diagnostics.m
 }
 
 /** Runs a block as a process of its own; its store, prefix and port are those of the test. */
-function run (t: TestContext, name: string, keyPrefix: string, port: number): { process: ReturnType<typeof spawn>, ended: Promise<object> } {
+function run (t: TestContext, name: string, keyPrefix: string, port: number, coordinatorPort = 0): { process: ReturnType<typeof spawn>, ended: Promise<object> } {
   const folder = mkdtempSync(join(tmpdir(), 'coordinator-readme-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, name)
@@ -57,6 +74,9 @@ function run (t: TestContext, name: string, keyPrefix: string, port: number): { 
     .replaceAll("'@platformatic/coordinator'", JSON.stringify(entry))
     .replaceAll("'myservice'", JSON.stringify(keyPrefix))
     .replaceAll('3001', String(port))
+    .replaceAll('port: 3000', `port: ${coordinatorPort}`)
+    .replaceAll("from 'fastify'", `from '${import.meta.resolve('fastify')}'`)
+    .replaceAll("from '@fastify/reply-from'", `from '${import.meta.resolve('@fastify/reply-from')}'`)
     .replaceAll('resolve, 5000', 'resolve, 50')
   writeFileSync(file, code)
   const child = spawn(process.execPath, ['--import', 'tsx', file], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })

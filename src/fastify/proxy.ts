@@ -1,0 +1,59 @@
+import type { FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify'
+import { checkCallback, checkProxyOptions } from './check-options.ts'
+import { markHandler } from './exact-bodies.ts'
+import { Exchange } from './exchange.ts'
+import type { Route } from './exchange.ts'
+import { refuse } from './refusal.ts'
+import type { Refusal } from './refusal.ts'
+import { spliceUpgrade } from './splice.ts'
+import type { AnyRoute, HelperHandler, HelperRequest, IdFrom, ProxyOptions, ProxyTarget } from './types.ts'
+import { isUpgrade } from './upgrade.ts'
+
+/**
+ * Makes a route handler that sends each request to the pod `resolve` names, and passes its reply on unchanged; the four helpers rest on it.
+ * Needs @fastify/reply-from on the application, best by the coordinator plugin.
+ * @param resolve null: nothing to go to, answered with `noPodStatus`. Its errors are answered by their code: a 503 stays a 503.
+ * @throws PLT_COORDINATOR_INVALID_OPTION
+ */
+export function proxyVia<R extends RouteGenericInterface = AnyRoute> (
+  resolve: (request: HelperRequest<R>) => ProxyTarget | null | Promise<ProxyTarget | null>,
+  options: ProxyOptions<R> & { onUnreachable?: ((target: ProxyTarget) => void) | undefined, websocket?: boolean | undefined } = {}
+): HelperHandler<R> {
+  checkCallback('resolve', resolve)
+  return handle(options, request => ({
+    resolve: async () => await resolve(request) ?? notFound(options),
+    onUnreachable: target => options.onUnreachable?.(target)
+  }))
+}
+
+/** Makes the handler of a helper, from what it makes of each request. */
+export function handle<R extends RouteGenericInterface> (options: ProxyOptions<R> & { websocket?: boolean | undefined }, toRoute: (request: HelperRequest<R>) => Route): HelperHandler<R> {
+  checkProxyOptions(options)
+  const takesUpgrades = options.websocket === true
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const route = toRoute(request as HelperRequest<R>)
+    const exchange = new Exchange(request, reply, options as ProxyOptions<never>, route)
+    if (!isUpgrade(request)) await exchange.start()
+    else if (takesUpgrades) await spliceUpgrade(exchange, route, options as ProxyOptions<never>)
+    else exchange.refuse(refuse('PLT_COORDINATOR_UPGRADE_NOT_SUPPORTED'))
+    return reply
+  }
+  return markHandler(handler, { parseBody: options.parseBody, takesUpgrades }) as unknown as HelperHandler<R>
+}
+
+export function notFound ({ noPodStatus, notFoundMessage }: ProxyOptions<never>): Refusal {
+  return refuse('PLT_COORDINATOR_NOT_FOUND', { statusCode: noPodStatus, error: notFoundMessage })
+}
+
+/** Takes an id from a request. @throws a refusal, when there is none to take */
+export async function takeId<R extends RouteGenericInterface> (from: IdFrom<R>, request: HelperRequest<R>): Promise<string> {
+  let id: unknown
+  try {
+    id = await from(request)
+  } catch (error) {
+    throw refuse('PLT_COORDINATOR_CALLBACK_FAILED', { cause: error })
+  }
+  if (typeof id === 'number' && Number.isFinite(id)) return String(id)
+  if (typeof id === 'string' && id !== '') return id
+  throw refuse('PLT_COORDINATOR_INVALID_ID')
+}
