@@ -36,8 +36,16 @@ test('demo --json: prints a consistent summary alone, loses nothing in the drain
   assert.equal(summary.sent, summary.answered + summary.failed)
   assert.equal(summary.answered, sum(summary.pods.map(pod => pod.requests)))
   assert.equal(summary.failed, sum(Object.values(summary.failedByPhase)))
-  assert.equal(summary.failed, sum(Object.values(summary.failedByReason)))
-  assert.equal(summary.misrouted, summary.failedByReason.misrouted)
+
+  // What the clients saw, and what the coordinators told of the same requests.
+  const { statuses, results } = summary
+  assert.equal(sum(Object.values(statuses)), summary.sent)
+  assert.equal(statuses['200'], summary.answered)
+  assert.equal(sum(Object.values(results)), summary.sent)
+  assert.equal((results.hit ?? 0) + (results.orphan_reassigned ?? 0), summary.answered)
+  assert.equal(results.orphan_reassigned, summary.killed.reassigned + summary.drained.reassigned)
+  for (const status of Object.keys(statuses)) assert.match(status, /^(200|50[234])$/, JSON.stringify(statuses))
+  assert.ok(statuses['502']! > 0, 'a pod that was killed refuses connections until its record expires')
 
   // A pod that dies without a word cannot but fail requests; the one that drains must not.
   assert.ok(summary.failedByPhase.kill > 0)
@@ -69,6 +77,8 @@ test('demo --sabotage: one request to the wrong pod, and plain lines tell every 
     assert.match(output, new RegExp(`^ +\\d+\\.\\d s {2}${phase} `, 'm'))
   }
   assert.match(output, /^ {2}misrouted +1$/m)
+  assert.match(output, /^ {2}statuses .*\b200: \d+.*\b421: 1\b/m)
+  assert.match(output, /^ {2}results .*\bhit: \d+/m)
   assert.match(output, /^ {2}verdict +failed: 1 request went to a pod that did not own the destination$/m)
   assert.equal(output, stripVTControlCharacters(output))
   await assertNothingLeft(t, readKeyPrefix(output), readPids(output))
@@ -113,8 +123,8 @@ test('judge: each single fault fails the run', () => {
 test('Tally: a gap lasts from the first failed request to the next answer to a request sent after it', () => {
   const tally = new Tally()
   tally.phase = 'kill'
-  tally.fail('unreachable', 'd', 100)
-  tally.fail('unreachable', 'd', 200)
+  tally.fail(502, 'd', 100)
+  tally.fail('none', 'd', 200)
   tally.answer('pod-1', 'd', 90, 210)
   assert.equal(tally.failingCount, 1)
   assert.equal(tally.getLongestGap(300), 200)
@@ -122,6 +132,7 @@ test('Tally: a gap lasts from the first failed request to the next answer to a r
   assert.equal(tally.failingCount, 0)
   assert.equal(tally.getLongestGap(9_000), 300)
   assert.deepEqual([tally.sent, tally.answered, tally.failed, tally.failedByPhase.kill], [4, 2, 2, 2])
+  assert.deepEqual(tally.statuses, { 200: 2, 502: 1, none: 1 })
 })
 
 test('Screen: on a terminal of any width no line of the table wraps, and NO_COLOR takes the colours away', () => {

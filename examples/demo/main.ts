@@ -1,5 +1,5 @@
-// The demo: pods that own destinations, callers that find them, one pod that is killed and one that leaves.
-// Read pod.ts and caller.ts to see the library at work, story.ts for what happens when.
+// The demo: pods that own destinations, coordinators that send HTTP requests to them, one pod that is killed and one that leaves.
+// Read pod.ts and coordinator.ts to see the library at work, story.ts for what happens when.
 
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'

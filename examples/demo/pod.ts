@@ -60,7 +60,7 @@ async function leave (): Promise<void> {
     const peer = peers[i % peers.length]
     if (peer && await registry.addPodToDestination(destinationId, peer.memberId)) moved.push(destinationId)
   }
-  await sleep(2 * cacheTtl) // once for the callers' caches, once more for requests on their way
+  await sleep(2 * cacheTtl) // once for the coordinators' caches, once more for requests on their way
   for (const destinationId of moved) {
     await member.removeFromDestination(destinationId)
     counters.delete(destinationId)

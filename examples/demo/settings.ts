@@ -9,5 +9,8 @@ export const ttl = 2
 /** Milliseconds between two heartbeats, about a third of the ttl so that one may be late. */
 export const heartbeatInterval = 600
 
-/** Milliseconds for which a caller may use a binding that it read, without asking the store again. */
+/** Milliseconds that a pod gets for an answer; then the coordinator says 504. */
+export const podTimeout = 2_000
+
+/** Milliseconds for which a coordinator may use a binding that it read, without asking the store again. */
 export const cacheTtl = 1_000

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
 import { Registry } from '@platformatic/coordinator'
-import { Caller } from './caller.ts'
+import { Client } from './client.ts'
+import { createCoordinator } from './coordinator.ts'
+import type { CoordinatorOptions } from './coordinator.ts'
 import { PodProcess } from './pod-process.ts'
 import { removeKeys } from './remove-keys.ts'
+import { misroute } from './sabotage.ts'
 import type { PodRow, Screen } from './screen.ts'
 import { destinationIds, redis, ttl } from './settings.ts'
 import { judge } from './summary.ts'
@@ -26,7 +30,9 @@ export class Story {
   readonly #signal: AbortSignal
   readonly #tally = new Tally()
   readonly #pods: PodProcess[] = []
-  readonly #callers: Caller[]
+  readonly #coordinators: FastifyInstance[] = []
+  readonly #clients: Client[] = []
+  readonly #coordinatorOptions: CoordinatorOptions
   /** Reads the truth, past every cache, for the table and the verdict. */
   readonly #observer: Registry
   #watching: Promise<void> | undefined
@@ -36,7 +42,7 @@ export class Story {
     const { keyPrefix } = options
     this.#options = options
     this.#signal = options.stop.signal
-    this.#callers = [new Caller(keyPrefix, this.#tally), new Caller(keyPrefix, this.#tally)]
+    this.#coordinatorOptions = { keyPrefix, onResult: result => this.#tally.tell(result) }
     this.#observer = new Registry({ redis, keyPrefix, memberIndex: true, cache: false })
   }
 
@@ -44,19 +50,22 @@ export class Story {
     const tally = this.#tally
     await this.#observer.listLiveMembers() // no store, no demo
 
-    this.#begin('start', `three pods as processes; keys ${this.#options.keyPrefix}:*`)
+    this.#begin('start', `three pods, two coordinators; keys ${this.#options.keyPrefix}:*`)
     const [, killed, drained] = await Promise.all([this.#startPod('pod-1'), this.#startPod('pod-2'), this.#startPod('pod-3')])
 
-    this.#begin('claim', 'two callers; the first request for a destination claims it')
+    await this.#startCoordinator('coordinator-1')
+    await this.#startCoordinator('coordinator-2')
+
+    this.#begin('claim', 'HTTP requests to both; the first for a destination claims it')
     this.#watching = this.#watch()
-    for (const caller of this.#callers) caller.start()
+    for (const client of this.#clients) client.start()
     await this.#until('every destination is claimed', async () => {
       const owned = await Promise.all(this.#pods.map(pod => this.#observer.listOwned(pod.memberId)))
       return owned.flat().length === destinationIds.length
     })
     this.#detail(`${destinationIds.length} destinations claimed`)
 
-    this.#begin('steady', 'every destination has an owner, the callers go on')
+    this.#begin('steady', 'every destination has an owner, the requests go on')
     await this.#pause(1_500)
     if (this.#options.sabotage) await this.#misroute()
 
@@ -65,6 +74,7 @@ export class Story {
     await killed.kill()
     await this.#until(`the destinations of ${killed.memberId} have moved`, async () =>
       tally.failingCount === 0 && (await this.#observer.listOwned(killed.memberId)).length === 0)
+    await this.#settle()
     const { reassigned } = tally
     this.#detail(`${reassigned} destinations reassigned, ${tally.failedByPhase.kill} requests failed in the gap`)
 
@@ -75,7 +85,7 @@ export class Story {
 
     this.#begin('after', 'the last pod owns every destination')
     await this.#pause(1_000)
-    await Promise.all(this.#callers.map(caller => caller.stop()))
+    await Promise.all(this.#clients.map(client => client.stop()))
     this.#isOver = true
     await this.#watching
 
@@ -88,8 +98,8 @@ export class Story {
   /** Leaves nothing behind: no process, no connection, no key. */
   async cleanUp (): Promise<void> {
     this.#isOver = true
-    await Promise.all([...this.#callers.map(caller => caller.stop()), ...this.#pods.map(pod => pod.kill()), this.#watching])
-    await Promise.all([this.#observer, ...this.#callers.map(caller => caller.registry)].map(registry => registry.close()))
+    await Promise.all([...this.#clients.map(client => client.stop()), ...this.#pods.map(pod => pod.kill()), this.#watching])
+    await Promise.all([this.#observer, ...this.#coordinators].map(one => one.close()))
     await removeKeys(this.#options.keyPrefix)
   }
 
@@ -122,10 +132,23 @@ export class Story {
     return pod
   }
 
+  async #startCoordinator (name: string): Promise<void> {
+    const app = await createCoordinator(this.#coordinatorOptions)
+    this.#coordinators.push(app)
+    const address = await app.listen({ host: '127.0.0.1', port: 0 })
+    this.#clients.push(new Client(address, this.#tally))
+    this.#detail(`${name} at ${address}`)
+  }
+
+  /** Waits until the requests that are on their way have been counted. */
+  async #settle (): Promise<void> {
+    await Promise.all(this.#clients.map(client => client.settle()))
+  }
+
   async #misroute (): Promise<void> {
     const [stranger, owner] = this.#pods as [PodProcess, PodProcess]
     const [destinationId] = await this.#observer.listOwned(owner.memberId)
-    await this.#callers[0]!.send(stranger.address, destinationId!)
+    await misroute(stranger, destinationId!, this.#tally, this.#coordinatorOptions)
   }
 
   async #watch (): Promise<void> {
@@ -157,7 +180,7 @@ export class Story {
   }
 
   async #sumUp (killed: Departure, drained: Departure): Promise<Summary> {
-    const { sent, answered, failed, failingCount, failedByPhase, failedByReason, answeredBy } = this.#tally
+    const { sent, answered, failed, misrouted, failingCount, failedByPhase, statuses, results, answeredBy } = this.#tally
     // Not the index but the bindings themselves, and only live pods: a destination whose pods are all dead has no owner.
     const bindings = await Promise.all(destinationIds.map(destinationId => this.#observer.readBinding(destinationId)))
     const owners = bindings.map(binding => binding.filter(pod => pod.isLive).map(pod => pod.memberId))
@@ -168,7 +191,7 @@ export class Story {
       sent,
       answered,
       failed,
-      misrouted: failedByReason.misrouted
+      misrouted
     }
     return {
       ...judge(counts),
@@ -176,7 +199,8 @@ export class Story {
       durationMs: Math.round(performance.now()),
       ...counts,
       failedByPhase,
-      failedByReason,
+      statuses,
+      results,
       longestGapMs: Math.round(this.#tally.getLongestGap()),
       killed,
       drained,

@@ -1,4 +1,4 @@
-import type { Failure, Phase } from './tally.ts'
+import type { Phase, Results, Statuses } from './tally.ts'
 
 /** What `--json` prints. Times are milliseconds. */
 export interface Summary {
@@ -14,10 +14,13 @@ export interface Summary {
   sent: number
   answered: number
   failed: number
-  /** Requests that reached a pod which, by the store, did not own the destination. Part of `failed`. */
+  /** Requests that reached a pod which, by the store, did not own the destination: those answered 421. */
   misrouted: number
   failedByPhase: Record<Phase, number>
-  failedByReason: Record<Failure, number>
+  /** How many requests the clients saw answered with which HTTP status; 'none' for those without an answer. */
+  statuses: Statuses
+  /** How many requests ended how for the coordinators. */
+  results: Results
   longestGapMs: number
   killed: Departure
   drained: Departure
@@ -51,6 +54,8 @@ export function describe (summary: Summary): string[] {
   return [
     '',
     `  requests      ${summary.sent} sent, ${summary.answered} answered, ${summary.failed} failed`,
+    `  statuses      ${list(summary.statuses)}`,
+    `  results       ${list(summary.results)}`,
     `  failed        ${failedByPhase.kill} after the kill, ${failedByPhase.drain} during the drain, ${elsewhere} otherwise`,
     `  misrouted     ${summary.misrouted}`,
     `  longest gap   ${summary.longestGapMs} ms from a destination's first failure to its next answer`,
@@ -59,6 +64,10 @@ export function describe (summary: Summary): string[] {
     `  destinations  ${summary.pods.map(pod => `${pod.memberId} ${pod.destinations}`).join(', ')}; without an owner ${summary.ownerless}`,
     `  verdict       ${summary.verdict}`
   ]
+}
+
+function list (counts: Record<string, number>): string {
+  return Object.entries(counts).map(([name, n]) => `${name}: ${n}`).join(', ')
 }
 
 function count (n: number, noun: string): string {
