@@ -55,7 +55,7 @@ test('the package exports what the contract names, and importing it loads neithe
     console.log(JSON.stringify({ names: Object.keys(coordinator).sort(), loaded }))
   `) as { names: string[], loaded: string[] }
 
-  for (const name of ['CoordinatorError', 'Member', 'Registry', 'createStrategy', 'diagnosticsChannels', 'isCoordinatorError']) {
+  for (const name of ['default', 'coordinatorPlugin', 'exactBodies', 'lookupAndDeregister', 'lookupAndProxy', 'lookupLockAndProxy', 'pickAndRegister', 'proxyVia', 'CoordinatorError', 'Member', 'Registry', 'createStrategy', 'diagnosticsChannels', 'isCoordinatorError']) {
     assert.ok(found.names.includes(name), name)
   }
   assert.deepEqual(found.loaded, [])
@@ -161,5 +161,37 @@ test('the types of the package resolve for a consumer, and refuse what is wrong'
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', 'node', 'consumer.ts']
 
+  // The types of the plugin are Fastify's: who does not have it lets the types of libraries be, as most do.
+  await run(process.execPath, [compiler, '--skipLibCheck', ...options], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout))
+  await run('npm', ['install', '--no-audit', '--no-fund', 'fastify@5'], { cwd: folder })
   await run(process.execPath, [compiler, ...options], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout))
+})
+
+test('the plugin of the package passes a request on, with Fastify beside it', async () => {
+  await run('npm', ['install', '--no-audit', '--no-fund', 'fastify@5'], { cwd: folder })
+  const found = await runConsumer(`
+    import { createServer } from 'node:http'
+    import { once } from 'node:events'
+    import Fastify from 'fastify'
+    import coordinatorPlugin, { Member } from '@platformatic/coordinator'
+    const options = { redis: process.env.REDIS_URL, keyPrefix: 'test-${randomBytes(6).toString('hex')}' }
+    const pod = createServer((request, response) => response.end('pod got ' + request.url)).listen(0, '127.0.0.1')
+    await once(pod, 'listening')
+    const member = new Member({ ...options, memberId: 'pod-1', address: 'http://127.0.0.1:' + pod.address().port })
+    await member.register()
+    const app = Fastify()
+    await app.register(coordinatorPlugin, options)
+    app.get('/d/:id', app.coordinator.lookupAndProxy({ destinationFrom: request => request.params.id, claimOnMiss: true }))
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    const response = await fetch(url + '/d/x?a=%2F')
+    const text = await response.text()
+    await app.coordinator.registry.deregisterDestination('x')
+    await app.close()
+    await member.deregister()
+    await member.close()
+    pod.close()
+    console.log(JSON.stringify({ status: response.status, text }))
+  `)
+
+  assert.deepEqual(found, { status: 200, text: 'pod got /d/x?a=%2F' })
 })
