@@ -8,6 +8,7 @@ import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
 import { LoadSource } from './load-source.ts'
 import { LockKeeper } from './lock-keeper.ts'
 import { MemberScripts } from './member-scripts.ts'
+import type { Writer } from './member-scripts.ts'
 import { Membership, notRegistered, superseded } from './membership.ts'
 import { checkBoolean, checkId, checkMemberOptions, encodeMetadata } from './options.ts'
 import type { CheckedMemberOptions } from './options.ts'
@@ -85,22 +86,13 @@ export class Member {
    * @returns false when this pod is draining or has no live record of its own: nothing is bound
    */
   async addToDestination (destinationId: string): Promise<boolean> {
-    checkId('destinationId', destinationId)
-    this.#refuseClosed()
-    const { writer } = this.#membership
-    const status = await this.#scripts.bind(destinationId, writer)
-    if (status === 'superseded') this.#membership.supersede(writer)
+    const status = await this.#changeOwn(destinationId, writer => this.#scripts.bind(destinationId, writer))
     return status === 'bound' || status === 'present'
   }
 
   /** Takes this pod from a destination; false when it was not bound, or the binding is that of its successor. */
   async removeFromDestination (destinationId: string): Promise<boolean> {
-    checkId('destinationId', destinationId)
-    this.#refuseClosed()
-    const { writer } = this.#membership
-    const status = await this.#scripts.unbind(destinationId, writer)
-    if (status === 'superseded') this.#membership.supersede(writer)
-    return status === 'unbound'
+    return await this.#changeOwn(destinationId, writer => this.#scripts.unbind(destinationId, writer)) === 'unbound'
   }
 
   /**
@@ -174,6 +166,15 @@ export class Member {
     await this.#background.close()
     await this.#membership.settled
     await this.#connection.close()
+  }
+
+  async #changeOwn<S> (destinationId: string, change: (writer: Writer) => Promise<S | 'superseded'>): Promise<S | 'superseded'> {
+    checkId('destinationId', destinationId)
+    this.#refuseClosed()
+    const { writer } = this.#membership
+    const status = await change(writer)
+    if (status === 'superseded') this.#membership.supersede(writer)
+    return status
   }
 
   #refuseClosed (): void {
