@@ -29,6 +29,8 @@ interface SenderRequest {
 }
 
 interface SenderReply {
+  statusCode: number
+  body: Readable
   trailers: Record<string, string>
 }
 
@@ -53,6 +55,11 @@ export function createUpstream (options: FastifyReplyFromOptions['undici']): Sen
       // undici's own timeouts would end event streams that idle; the signal carries ours.
       agent.request({ ...options, path, body, signal, onInfo, headersTimeout: 0, bodyTimeout: 0 }, (error, reply) => {
         if (error !== null) return onError(error)
+        // Before reply-from copies headers and finds that Fastify takes no such status.
+        if (reply.statusCode > 599) {
+          reply.body.on('error', () => {}).destroy()
+          return onError(new Error(`The pod answered with the status ${reply.statusCode}, which HTTP does not know`))
+        }
         sending.trailers = reply.trailers
         callback(null, reply)
       })
