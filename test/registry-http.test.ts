@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { AllocationStrategy } from '../src/index.ts'
-import { countCommands, setScene, until } from './support/store.ts'
+import { countSceneCommands, setScene, until } from './support/store.ts'
 
 const first: AllocationStrategy = { pick: candidates => candidates[0] ?? null }
 
@@ -143,7 +143,7 @@ test('bindPod: the next resolve sees the pod at once, and one command does it', 
   await scene.rawMember('pod-2')
   await registry.bindPod('x', 'pod-1')
   assert.equal((await registry.resolveDestination('x'))?.memberId, 'pod-1')
-  const counts = await countCommands(scene.raw, () => registry.bindPod('x', 'pod-2'))
+  const counts = await countSceneCommands(scene, () => registry.bindPod('x', 'pod-2'))
   assert.equal(counts.evalsha, 1)
   const picked = new Set<string | undefined>()
   for (let count = 0; count < 4; count++) picked.add((await registry.resolveDestination('x'))?.memberId)

@@ -6,7 +6,7 @@ import { setHttpScene } from '../support/http-scene.ts'
 import type { HttpScene } from '../support/http-scene.ts'
 import { toChunks, toRequest } from '../support/raw-http.ts'
 import { deadAddress, readRefusal } from '../support/refusals.ts'
-import { countCommands } from '../support/store.ts'
+import { countSceneCommands } from '../support/store.ts'
 
 const limit = { timeout: 60_000 }
 const heldBytes = 64 * 1024
@@ -118,7 +118,7 @@ test('G12: a pod that dies while cached for a minute is dropped at the first ref
   const heir = await scene.pod('heir')
   scene.app.all('/d/:id', scene.coordinator.lookupAndProxy({ destinationFrom: r => r.params.id, reassignOrphans: true, onResult: scene.onResult }))
   assert.equal((await scene.ask(toRequest('GET /d/x'))).statusCode, 200)
-  const { evalsha } = await countCommands(scene.raw, async () => await scene.ask(toRequest('GET /d/x')))
+  const { evalsha } = await countSceneCommands(scene, async () => await scene.ask(toRequest('GET /d/x')))
   assert.equal(evalsha, undefined, 'it is cached')
   await owner.close()
   await scene.raw.del(scene.key('member', 'owner'))

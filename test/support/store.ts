@@ -116,3 +116,23 @@ async function readCalls (raw: Redis): Promise<Record<string, number>> {
   }
   return calls
 }
+
+/** Counts the commands that name a key of the scene's prefix, on a store that others use at the same time. */
+export async function countSceneCommands ({ raw, keyPrefix, key }: Scene, work: () => Promise<unknown>): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  const end = key('counted')
+  let isOver = false
+  const monitor = await raw.monitor()
+  try {
+    monitor.on('monitor', (_time: string, [name = '', ...args]: string[]) => {
+      if (args.includes(end)) isOver = true
+      else if (!isOver && args.some(arg => arg.startsWith(`${keyPrefix}:`))) counts[name.toLowerCase()] = (counts[name.toLowerCase()] ?? 0) + 1
+    })
+    await work()
+    await raw.get(end)
+    await until(() => isOver, 'all commands were seen')
+  } finally {
+    monitor.disconnect()
+  }
+  return counts
+}
