@@ -14,6 +14,8 @@ interface Watched {
   registry: Registry
   /** Names of the commands that clients sent while the work was done, in order; what scripts call is not among them. */
   commandsDuring (work: () => Promise<unknown>): Promise<string[]>
+  /** Ends the watch: a MONITOR costs the server time with every command a script calls. */
+  stopWatching (): void
 }
 
 /** A store that a MONITOR watches, and a registry that is connected, has checked its features and has a fresh view of 3 pods. */
@@ -52,6 +54,7 @@ async function watch (t: TestContext, podCount = 3): Promise<Watched> {
   return {
     scene,
     registry,
+    stopWatching: () => monitor.disconnect(),
     async commandsDuring (work) {
       await mark()
       heard = []
@@ -135,21 +138,28 @@ test('round trips: a first registry pays for its features and its first view alo
 })
 
 test('round trips: listLiveMembers of 1,000 pods costs at most 11, and no script holds the server for more than 1 ms', async t => {
-  const { scene, registry, commandsDuring } = await watch(t, 1000)
+  const { scene, registry, commandsDuring, stopWatching } = await watch(t, 1000)
   const commands = await commandsDuring(async () => { assert.equal((await registry.listLiveMembers()).length, 1000) })
   assert.ok(commands.length <= 11, `${commands.length} round trips`)
   assert.deepEqual([...new Set(commands)], ['evalsha'])
 
-  // The machine may be busy and take the processor from the server in the middle of a script: most scripts must be quick.
+  // A busy machine takes the processor from the server in the middle of scripts, which only ever makes them longer: the quietest of
+  // ten rounds counts.
+  stopWatching()
   await scene.raw.config('SET', 'slowlog-log-slower-than', '1000')
   await scene.raw.config('SET', 'slowlog-max-len', '10000')
-  await scene.raw.slowlog('RESET')
-  await scene.raw.config('RESETSTAT')
-  for (let i = 0; i < 20; i++) await registry.listLiveMembers()
-  const slow = Number(await scene.raw.slowlog('LEN'))
-  const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await scene.raw.info('commandstats'))?.[1])
-  assert.equal(calls, 20 * commands.length)
-  const median = Number(/latency_percentiles_usec_evalsha:p50=([\d.]+)/.exec(await scene.raw.info('latencystats'))?.[1])
-  assert.ok(median > 0 && median < 1000, `half of the scripts took ${median} µs or more`)
-  assert.ok(slow < calls / 4, `${slow} of ${calls} scripts took more than 1 ms`)
+  const medians: number[] = []
+  const slowShares: number[] = []
+  for (let round = 0; round < 10; round++) {
+    await scene.raw.slowlog('RESET')
+    await scene.raw.config('RESETSTAT')
+    for (let i = 0; i < 10; i++) await registry.listLiveMembers()
+    const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await scene.raw.info('commandstats'))?.[1])
+    assert.equal(calls, 10 * commands.length)
+    slowShares.push(Number(await scene.raw.slowlog('LEN')) / calls)
+    medians.push(Number(/latency_percentiles_usec_evalsha:p50=([\d.]+)/.exec(await scene.raw.info('latencystats'))?.[1]))
+  }
+  assert.ok(Math.min(...medians) > 0 && Math.min(...medians) < 1000, `half of the scripts took ${Math.min(...medians)} µs or more`)
+  assert.ok(Math.min(...slowShares) < 0.05, `${Math.min(...slowShares)} of the scripts took more than 1 ms`)
+  t.diagnostic(`least p50 ${Math.min(...medians)} µs, least share over 1 ms ${Math.min(...slowShares)}`)
 })
