@@ -4,7 +4,8 @@ import type { LockMetadata, MemberOptions, PickMemberOptions, RegistryOptions, R
 
 const maxIdBytes = 16 * 1024
 const maxNameBytes = 256
-const maxTimerMs = 2 ** 31 - 1
+/** The longest time a timer of Node.js can wait, in milliseconds. */
+export const maxTimerMs = 2 ** 31 - 1
 // lru-cache takes its memory at once, some 50 bytes an entry.
 const maxCacheEntries = 2 ** 20
 const storeSchemes = new Set(['redis:', 'rediss:', 'valkey:', 'valkeys:', 'unix:'])
@@ -195,6 +196,7 @@ function encodeJson (name: string, value: unknown): string | undefined {
   throw new CoordinatorError('PLT_COORDINATOR_INVALID_METADATA', `Expected metadata.${name} to be writable as JSON, got ${describe(value)}`, cause)
 }
 
-function expected (name: string, rule: string, value: unknown): CoordinatorError {
+/** Makes the refusal of an option: the thing, its rule and what came. */
+export function expected (name: string, rule: string, value: unknown): CoordinatorError {
   return new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected ${name} to be ${rule}, got ${describe(value)}`)
 }

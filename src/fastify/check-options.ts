@@ -1,11 +1,10 @@
-import { CoordinatorError, describe } from '../errors.ts'
+import { expected, maxTimerMs } from '../options.ts'
 import type { ProxyOptions } from './types.ts'
 
 const callbacks = ['onResult', 'rewriteRequestHeaders', 'rewriteHeaders', 'onError', 'onUnreachable'] as const
 const times = ['requestTimeout', 'idleTimeout'] as const
 const texts = ['notFoundMessage', 'unavailableMessage', 'refusedMessage'] as const
 const flags = ['parseBody', 'claimOnMiss', 'reassignOrphans', 'websocket'] as const
-const maxTimerMs = 2 ** 31 - 1
 
 /** Checks what a helper was given, where its route is made. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkProxyOptions (options: ProxyOptions<never>): void {
@@ -53,8 +52,4 @@ function isErrorStatus (value: unknown): boolean {
 function isStatuses (value: unknown): boolean {
   const statuses = Array.isArray(value) ? value : [value]
   return statuses.length > 0 && statuses.every(status => Number.isInteger(status) && status >= 200 && status <= 299)
-}
-
-function expected (name: string, rule: string, value: unknown): CoordinatorError {
-  return new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected ${name} to be ${rule}, got ${describe(value)}`)
 }

@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 import type { FastifyInstance } from 'fastify'
 import type { FastifyReplyFromOptions } from '@fastify/reply-from'
-import { CoordinatorError, describe } from '../errors.ts'
+import { expected } from '../options.ts'
 import { Registry } from '../registry.ts'
 import type { RegistryOptions } from '../types.ts'
 import { checkProxyOptions, checkRegistry } from './check-options.ts'
@@ -59,8 +59,4 @@ async function registerSender (app: FastifyInstance, options: FastifyReplyFromOp
   if (typeof undici === 'object' && undici !== null && 'proxy' in undici) throw expected('replyFrom.undici.proxy', 'absent; pass a ProxyAgent as replyFrom.undici', undici.proxy)
   app.decorate(upstreamKey, true)
   await app.register(replyFrom, { ...shared, undici: createUpstream(options.undici) as never })
-}
-
-function expected (name: string, rule: string, value: unknown): CoordinatorError {
-  return new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected ${name} to be ${rule}, got ${describe(value)}`)
 }
