@@ -22,9 +22,10 @@ export interface CheckedStoreOptions {
 }
 
 export interface CheckedRegistryOptions extends CheckedStoreOptions {
-  /** Checked by what turns a name into a strategy. */
   readonly suspectTimeMs: number
+  /** Checked, as the next, by what turns a name into a strategy. */
   readonly strategy: NonNullable<RegistryOptions['strategy']>
+  readonly fanOutStrategy: NonNullable<RegistryOptions['strategy']>
   /** Null when the cache is off. */
   readonly cache: { readonly ttlMs: number, readonly max: number } | null
 }
@@ -40,9 +41,9 @@ export interface CheckedMemberOptions extends CheckedStoreOptions {
 /** Checks what a Registry was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkRegistryOptions (options: RegistryOptions): CheckedRegistryOptions {
   const store = checkStoreOptions(options, 'RegistryOptions')
-  const { strategy = 'round-robin', cache, suspectTime = 1000 } = options
+  const { strategy = 'round-robin', fanOutStrategy = strategy, cache, suspectTime = 1000 } = options
   if (!isNumber(suspectTime) || suspectTime < 0) throw expected('suspectTime', 'a number of milliseconds >= 0', suspectTime)
-  return { ...store, strategy, cache: checkCache(cache), suspectTimeMs: suspectTime }
+  return { ...store, strategy, fanOutStrategy, cache: checkCache(cache), suspectTimeMs: suspectTime }
 }
 
 /** Checks what a Member was given and fills in the defaults. @throws PLT_COORDINATOR_INVALID_OPTION */

@@ -44,7 +44,8 @@ export class Registry {
   constructor (options: RegistryOptions) {
     const checked = checkRegistryOptions(options)
     const { keyPrefix, memberIndex } = checked
-    this.#strategy = toStrategy(checked.strategy)
+    this.#strategy = toStrategy('strategy', checked.strategy)
+    const fanOutStrategy = toStrategy('fanOutStrategy', checked.fanOutStrategy)
     this.#keyPrefix = keyPrefix
     this.#hasIndex = memberIndex
     this.#connection = new Connection(checked)
@@ -65,6 +66,7 @@ export class Registry {
       cache: this.#cache,
       view: this.#view,
       strategy: this.#strategy,
+      fanOutStrategy,
       turns: this.#turns,
       suspects: this.#suspects,
       background: this.#background,

@@ -18,7 +18,10 @@ export interface ResolverOptions {
   scripts: Scripts
   cache: BindingCache<Found>
   view: MemberView
+  /** Chooses the pod that a destination is bound to. */
   strategy: AllocationStrategy
+  /** Chooses, for a request, among the pods of a destination. */
+  fanOutStrategy: AllocationStrategy
   turns: ClaimTurns
   suspects: Suspects
   background: BackgroundWork
@@ -56,12 +59,12 @@ export class Resolver {
     return found && this.answer(found.binding, found.previous)
   }
 
-  /** Picks among the pods of a binding, by the strategy where there are several. */
+  /** Picks among the pods of a binding, by the fan-out strategy where there are several. */
   answer ({ destinationId, choices, draining, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
-    const { strategy, suspects } = this.#options
+    const { fanOutStrategy, suspects } = this.#options
     const trusted = suspects.avoid(choices, draining)
     const only = trusted.length === 1 ? trusted[0] : undefined
-    const pod = only ?? pickCandidate(strategy, trusted, this.#context(destinationId, rotation.turn++))
+    const pod = only ?? pickCandidate(fanOutStrategy, trusted, this.#context(destinationId, rotation.turn++))
     if (pod === null) return null
     const { address, memberId } = pod
     return previous === null ? { address, memberId, reassigned: false } : { address, memberId, reassigned: true, previous }

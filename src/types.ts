@@ -122,6 +122,8 @@ export interface StoreOptions {
 export interface RegistryOptions extends StoreOptions {
   /** How a pod is chosen. @defaultValue 'round-robin' */
   strategy?: StrategyName | AllocationStrategy | undefined
+  /** How one of several pods of a destination is chosen for a request, where that is to differ. @defaultValue what `strategy` says */
+  fanOutStrategy?: StrategyName | AllocationStrategy | undefined
   /** Milliseconds for which a pod that refused a connection is passed over where there is another. @defaultValue 1000 */
   suspectTime?: number | undefined
   /** The local cache of bindings; false turns it off. */

@@ -38,6 +38,7 @@ test('checkRegistryOptions: fills in the documented defaults', () => {
     strictFeatures: false,
     storeTimeoutMs: 2000,
     strategy: 'round-robin',
+    fanOutStrategy: 'round-robin',
     cache: { ttlMs: 5000, max: 10_000 },
     suspectTimeMs: 1000
   })
@@ -64,6 +65,7 @@ test('checkRegistryOptions: passes on what was given', () => {
     storeTimeout: 0.5,
     onError: withoutListener,
     strategy,
+    fanOutStrategy: 'random',
     cache: { ttl: 1, max: 1 },
     suspectTime: 0
   })
@@ -76,6 +78,7 @@ test('checkRegistryOptions: passes on what was given', () => {
     storeTimeoutMs: 0.5,
     onError: withoutListener,
     strategy,
+    fanOutStrategy: 'random',
     cache: { ttlMs: 1, max: 1 },
     suspectTimeMs: 0
   })

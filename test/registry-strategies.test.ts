@@ -175,3 +175,42 @@ test('strategy: an unknown name, or an object without a pick function, is refuse
     assert.throws(() => createStrategy(strategy as 'random'), hasCode('PLT_COORDINATOR_INVALID_OPTION'))
   }
 })
+
+test('fanOutStrategy: chooses for each request among the pods of a destination, and never where one is bound', async t => {
+  const scene = await setPods(t)
+  const asked: string[][] = []
+  const registry = scene.registry({
+    strategy: { pick: candidates => candidates[2] },
+    fanOutStrategy: {
+      pick (candidates, { turn }) {
+        asked.push(candidates.map(({ memberId }) => memberId))
+        return candidates[turn % 2]
+      }
+    }
+  })
+
+  for (const id of ['new', 'orphan']) assert.equal((await registry.resolveDestination(id, both))?.memberId, 'pod-3', id)
+  assert.equal((await registry.pickMember())?.memberId, 'pod-3')
+  assert.deepEqual(asked, [])
+  const picks = new Set<string | undefined>()
+  for (let i = 0; i < 4; i++) picks.add((await registry.resolveDestination('wide', both))?.memberId)
+  assert.deepEqual([...picks].sort(), ['pod-1', 'pod-2'])
+  assert.deepEqual(asked, Array.from({ length: 4 }, () => ['pod-1', 'pod-2']))
+})
+
+test('fanOutStrategy: least-loaded places by load and round-robin spreads, where a load that is cached would draw all requests', async t => {
+  const scene = await setPods(t)
+  for (const [memberId, load] of [['pod-1', 9], ['pod-2', 1], ['pod-3', 5]] as const) await scene.raw.hset(scene.key('member', memberId), 'load', load)
+  const registry = scene.registry({ strategy: 'least-loaded', fanOutStrategy: 'round-robin' })
+
+  assert.equal((await registry.resolveDestination('new', both))?.memberId, 'pod-2')
+  const picks: (string | undefined)[] = []
+  for (let i = 0; i < 6; i++) picks.push((await registry.resolveDestination('wide', both))?.memberId)
+  assert.deepEqual(picks.sort(), ['pod-1', 'pod-1', 'pod-1', 'pod-2', 'pod-2', 'pod-2'])
+})
+
+test('fanOutStrategy: an unknown one is refused at construction, by its name', t => {
+  const scene = setScene(t)
+  assert.throws(() => scene.registry({ fanOutStrategy: 'least' as 'random' }), error =>
+    isCoordinatorError(error, 'PLT_COORDINATOR_INVALID_OPTION') && /^Expected fanOutStrategy to be one of/.test(error.message))
+})

@@ -12,14 +12,14 @@ const strategies: Readonly<Record<StrategyName, AllocationStrategy>> = {
 
 /** The built-in strategy of that name, to wrap in one of your own. @throws PLT_COORDINATOR_INVALID_OPTION for any other name */
 export function createStrategy (name: StrategyName): AllocationStrategy {
-  if (!isStrategyName(name)) throw expected(name)
+  if (!isStrategyName(name)) throw expected('strategy', name)
   return strategies[name]
 }
 
-/** What the `strategy` option stands for. @throws PLT_COORDINATOR_INVALID_OPTION */
-export function toStrategy (strategy: StrategyName | AllocationStrategy): AllocationStrategy {
+/** What a strategy option of that name stands for. @throws PLT_COORDINATOR_INVALID_OPTION */
+export function toStrategy (option: 'strategy' | 'fanOutStrategy', strategy: StrategyName | AllocationStrategy): AllocationStrategy {
   if (isStrategyName(strategy)) return strategies[strategy]
-  if (typeof strategy !== 'object' || strategy === null || typeof strategy.pick !== 'function') throw expected(strategy)
+  if (typeof strategy !== 'object' || strategy === null || typeof strategy.pick !== 'function') throw expected(option, strategy)
   return strategy
 }
 
@@ -27,7 +27,7 @@ function isStrategyName (name: unknown): name is StrategyName {
   return typeof name === 'string' && Object.hasOwn(strategies, name)
 }
 
-function expected (value: unknown): CoordinatorError {
+function expected (option: string, value: unknown): CoordinatorError {
   const names = Object.keys(strategies).map(name => `'${name}'`).join(', ')
-  return new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected strategy to be one of ${names}, or an object with a pick function, got ${describe(value)}`)
+  return new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', `Expected ${option} to be one of ${names}, or an object with a pick function, got ${describe(value)}`)
 }

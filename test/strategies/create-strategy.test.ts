@@ -12,7 +12,7 @@ const refusal = (got: string): object => ({ code: 'PLT_COORDINATOR_INVALID_OPTIO
 test('createStrategy, toStrategy: each name stands for its strategy', () => {
   for (const [name, strategy] of Object.entries({ 'round-robin': roundRobin, 'least-loaded': leastLoaded, random })) {
     assert.equal(createStrategy(name as StrategyName), strategy)
-    assert.equal(toStrategy(name as StrategyName), strategy)
+    assert.equal(toStrategy('strategy', name as StrategyName), strategy)
   }
 })
 
@@ -26,12 +26,12 @@ test('createStrategy: any other name is refused, those every object has included
 
 test('toStrategy: an object or instance with a pick function is the strategy itself', () => {
   class Pinned { pick (): null { return null } }
-  for (const strategy of [{ pick: () => null }, new Pinned()]) assert.equal(toStrategy(strategy), strategy)
+  for (const strategy of [{ pick: () => null }, new Pinned()]) assert.equal(toStrategy('strategy', strategy), strategy)
 })
 
 test('toStrategy: anything else is refused', () => {
   for (const [strategy, got] of [
     ['fastest', '"fastest" (string)'], [null, 'null'], [undefined, 'undefined'], [{}, 'an object'], [{ pick: 'a' }, 'an object'], [[], 'an array'], [7, '7 (number)']
-  ]) assert.throws(() => toStrategy(strategy as AllocationStrategy), refusal(String(got)))
-  assert.throws(() => toStrategy((() => null) as unknown as AllocationStrategy), { code: 'PLT_COORDINATOR_INVALID_OPTION' })
+  ]) assert.throws(() => toStrategy('strategy', strategy as AllocationStrategy), refusal(String(got)))
+  assert.throws(() => toStrategy('strategy', (() => null) as unknown as AllocationStrategy), { code: 'PLT_COORDINATOR_INVALID_OPTION' })
 })
