@@ -1,12 +1,10 @@
-import { accessSync, constants, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { openComposeStore } from './compose-store.ts'
+import { openComposeService } from './compose-service.ts'
+import { findInstallObstacle, findOnPath, installPackage, installScript } from './installation.ts'
 import { startPrivateStore } from './private-store.ts'
 import { acceptsConnections, askStore } from './resp.ts'
-import { runCommand } from './run-command.ts'
+import { NoServiceError } from './service.ts'
+import type { Service } from './service.ts'
 
-const installScript = fileURLToPath(new URL('./install-store.sh', import.meta.url))
 const developmentPort = 6390
 const binaries = ['valkey-server', 'redis-server'] as const
 const choices = [...binaries, 'compose'] as const
@@ -15,18 +13,6 @@ type Binary = typeof binaries[number]
 
 /** What `COORDINATOR_STORE` may name: the one way to get a store, instead of the first that works. */
 export type StoreChoice = typeof choices[number]
-
-/** A Valkey or Redis to work against. */
-export interface Store {
-  readonly url: string
-  /** Says in a few words which store this is and who started it. */
-  readonly origin: string
-  /** Stops what was started for it, if anything was. Resolves when it is gone. */
-  stop (): Promise<void>
-}
-
-/** Says that no store is to be had; the message is meant for the person at the terminal and lists the choices. */
-export class NoStoreError extends Error {}
 
 /** What the environment decides, for usage texts. */
 export const storeHelp = `The store is, in this order:
@@ -39,12 +25,12 @@ COORDINATOR_STORE=${choices.join('|')} skips this order and takes the one that i
 (a missing binary is installed under the rule of 5).`
 
 /**
- * Finds or starts a store, see `storeHelp`. Throws a NoStoreError when none is to be had.
+ * Finds or starts a store, see `storeHelp`. Throws a NoServiceError when none is to be had.
  */
-export async function openStore (env: NodeJS.ProcessEnv = process.env): Promise<Store> {
+export async function openStore (env: NodeJS.ProcessEnv = process.env): Promise<Service> {
   const choice = readChoice(env)
   if (choice === 'compose') {
-    return await openComposeStore(developmentPort) ?? refuse('COORDINATOR_STORE=compose, but no Docker engine with Compose answers.')
+    return await openComposeStore() ?? refuse('COORDINATOR_STORE=compose, but no Docker engine with Compose answers.')
   }
   if (choice !== undefined) return openBinaryStore([choice], choice, env)
 
@@ -52,33 +38,40 @@ export async function openStore (env: NodeJS.ProcessEnv = process.env): Promise<
   if (await askStore({ host: '127.0.0.1', port: developmentPort }, 'PING') === 'PONG') {
     return { url: `redis://127.0.0.1:${developmentPort}`, origin: 'already running', stop: async () => {} }
   }
-  return await startFromPath(binaries, env) ?? await openComposeStore(developmentPort) ?? await openBinaryStore(binaries, 'any', env)
+  return await startFromPath(binaries, env) ?? await openComposeStore() ?? await openBinaryStore(binaries, 'any', env)
 }
 
-async function openGivenStore (url: string): Promise<Store> {
-  if (!URL.canParse(url)) throw new NoStoreError('REDIS_URL is not a URL. Expected redis://host:port')
+async function openGivenStore (url: string): Promise<Service> {
+  if (!URL.canParse(url)) throw new NoServiceError('REDIS_URL is not a URL. Expected redis://host:port')
   const { hostname, port } = new URL(url)
   const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 6379) }
   if (!await acceptsConnections(address)) {
-    throw new NoStoreError(`REDIS_URL is set, but nothing answers at ${hostname}:${address.port}. Start it, or unset REDIS_URL.`)
+    throw new NoServiceError(`REDIS_URL is set, but nothing answers at ${hostname}:${address.port}. Start it, or unset REDIS_URL.`)
   }
   return { url, origin: 'from REDIS_URL', stop: async () => {} }
 }
 
-async function openBinaryStore (wanted: readonly Binary[], packageName: Binary | 'any', env: NodeJS.ProcessEnv): Promise<Store> {
+async function openBinaryStore (wanted: readonly Binary[], packageName: Binary | 'any', env: NodeJS.ProcessEnv): Promise<Service> {
   const found = await startFromPath(wanted, env)
   if (found) return found
   const obstacle = findInstallObstacle(env)
   if (obstacle) refuse(`No ${wanted.join(' or ')} on the PATH, and it cannot be installed here: ${obstacle}.`)
 
   console.error(`store: no ${wanted.join(' or ')} here; as root on a Debian system, installing it with apt-get (${installScript})`)
-  // Standard output belongs to the command that will run.
-  const code = await runCommand('sh', [installScript, packageName], { stdio: ['ignore', 2, 2] })
+  const code = await installPackage(packageName)
   if (code !== 0) refuse(`Installing ${wanted.join(' or ')} with apt-get failed with exit code ${code}.`)
   return await startFromPath(wanted, env) ?? refuse(`${wanted.join(' or ')} was installed but is not on the PATH.`)
 }
 
-async function startFromPath (wanted: readonly Binary[], env: NodeJS.ProcessEnv): Promise<Store | undefined> {
+async function openComposeStore (): Promise<Service | undefined> {
+  return openComposeService({
+    name: 'valkey',
+    url: `redis://127.0.0.1:${developmentPort}`,
+    answers: async (deadlineMs) => await askStore({ host: '127.0.0.1', port: developmentPort }, 'PING', deadlineMs) === 'PONG'
+  })
+}
+
+async function startFromPath (wanted: readonly Binary[], env: NodeJS.ProcessEnv): Promise<Service | undefined> {
   for (const name of wanted) {
     const file = findOnPath(name, env)
     if (file === undefined) continue
@@ -95,32 +88,8 @@ function readChoice (env: NodeJS.ProcessEnv): StoreChoice | undefined {
   return choice ?? refuse(`Expected COORDINATOR_STORE to be one of ${choices.join(', ')}, got ${value}.`)
 }
 
-function findOnPath (name: string, env: NodeJS.ProcessEnv): string | undefined {
-  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '')
-  return folders.map((folder) => join(folder, name)).find((file) => {
-    try {
-      accessSync(file, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
-
-/** Says why apt-get is no choice here; undefined when it is one. */
-function findInstallObstacle (env: NodeJS.ProcessEnv): string | undefined {
-  if (process.getuid?.() !== 0) return 'this is not root'
-  if (!findOnPath('apt-get', env)) return 'there is no apt-get'
-  try {
-    const release = readFileSync('/etc/os-release', 'utf8')
-    return /^ID(_LIKE)?=.*\b(debian|ubuntu)\b/m.test(release) ? undefined : 'this is neither Debian nor Ubuntu'
-  } catch {
-    return 'this is neither Debian nor Ubuntu'
-  }
-}
-
 function refuse (reason: string): never {
-  throw new NoStoreError(`${reason}
+  throw new NoServiceError(`${reason}
 Choose one:
   - install Valkey (or Redis), so that valkey-server (or redis-server) is on the PATH
   - start a Docker engine; Docker Compose is then used by itself

@@ -1,39 +1,40 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { runAtEnd } from './private-store.ts'
-import { askStore } from './resp.ts'
+import { runAtEnd } from './kept-process.ts'
 import { runCommand } from './run-command.ts'
+import type { Service } from './service.ts'
 
 const composeFile = fileURLToPath(new URL('../docker-compose.yml', import.meta.url))
 const answerDeadlineMs = 10_000
 
-/** The part of a Store that Docker Compose gives; the caller's Store has the same shape. */
-export interface ComposeStore {
+/** A service of docker-compose.yml. */
+export interface ComposedService {
+  readonly name: string
+  /** Where it is reached, by the port that it publishes. */
   readonly url: string
-  readonly origin: string
-  stop (): Promise<void>
+  /** Tells whether it answers there. */
+  answers (deadlineMs: number): Promise<boolean>
 }
 
 /**
- * Brings up the service `valkey` of docker-compose.yml on the port it publishes and takes it down at the end, but only if it was not
- * up before. Undefined when no engine answers. Throws when the service does not come up.
+ * Brings up one service of docker-compose.yml on the port it publishes and takes it down at the end, but only if it was not up
+ * before. Undefined when no engine answers. Throws when the service does not come up.
  */
-export async function openComposeStore (port: number): Promise<ComposeStore | undefined> {
+export async function openComposeService ({ name, url, answers }: ComposedService): Promise<Service | undefined> {
   if (docker(['info']) === undefined || docker(['compose', 'version']) === undefined) return undefined
   const running = listRunning()
   const origin = 'Docker Compose'
-  const url = `redis://127.0.0.1:${port}`
-  if (running.includes('valkey')) return { url, origin: `${origin}, already up`, stop: async () => {} }
+  if (running.includes(name)) return { url, origin: `${origin}, already up`, stop: async () => {} }
 
   // Others' services of the same file stay up.
-  const down = running.length === 0 ? ['down', '--volumes'] : ['rm', '--stop', '--force', '--volumes', 'valkey']
+  const down = running.length === 0 ? ['down', '--volumes'] : ['rm', '--stop', '--force', '--volumes', name]
   // Before `up`, so that a half-started service is taken down too.
   const stop = runAtEnd('docker', compose(down))
-  const code = await runCommand('docker', compose(['up', '--detach', '--wait', 'valkey']), { stdio: ['ignore', 2, 2] })
-  const isThere = code === 0 && await askStore({ host: '127.0.0.1', port }, 'PING', answerDeadlineMs) === 'PONG'
+  const code = await runCommand('docker', compose(['up', '--detach', '--wait', name]), { stdio: ['ignore', 2, 2] })
+  const isThere = code === 0 && await answers(answerDeadlineMs)
   if (!isThere) {
     await stop()
-    throw new Error(`docker compose up valkey failed (exit code ${code})`)
+    throw new Error(`docker compose up ${name} failed (exit code ${code})`)
   }
   return { url, origin, stop }
 }
