@@ -1,24 +1,34 @@
 #!/bin/sh
-# Installs the named store packages with apt-get, as root on Debian or Ubuntu, and leaves no service of theirs running.
+# Installs the named packages with apt-get, as root on Debian or Ubuntu, and leaves no service of theirs running.
 #
-# Usage: sh services/install-store.sh valkey-server|redis-server|any ...
+# Usage: sh services/install-store.sh valkey-server|redis-server|any|postgresql ...
 #   valkey-server  from the machine's own suites, else from <codename>-backports of the machine's own Debian source
 #   redis-server   from the machine's own suites
 #   any            valkey-server, else redis-server
-# What is on the PATH already is not touched. Exit code 1 when something asked for could not be had.
+#   postgresql     from the machine's own suites; its programs only: no database cluster is made, those that exist are left alone
+# What is there already is not touched. Exit code 1 when something asked for could not be had.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
 say() { echo "install-store: $*" >&2; }
 apt() { apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"; }
 
-# A package that apt installs would start its service on port 6379: this answers "do not" while the script runs.
+# What is there for the time of this script only.
 policy=/usr/sbin/policy-rc.d
+no_cluster=/etc/postgresql-common/createcluster.d/coordinator-no-main-cluster.conf
+policy_is_ours=
+clean_up() {
+  rm -f "$no_cluster"
+  [ -z "$policy_is_ours" ] || rm -f "$policy"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# A package that apt installs would start its service on its usual port: this answers "do not" while the script runs.
 if [ ! -e "$policy" ]; then
-  trap 'rm -f "$policy"' EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-  trap 'exit 129' HUP
+  policy_is_ours=yes
   printf '#!/bin/sh\nexit 101\n' > "$policy"
   chmod 755 "$policy"
 fi
@@ -74,10 +84,34 @@ install_package() {
   command -v "$1" > /dev/null
 }
 
+has_postgresql() {
+  for folder in /usr/lib/postgresql/*/bin; do
+    if [ -x "$folder/initdb" ] && [ -x "$folder/postgres" ]; then return; fi
+  done
+  return 1
+}
+
+install_postgresql() {
+  if has_postgresql; then
+    say "postgresql is there: $folder"
+    return
+  fi
+  update
+  has_candidate postgresql || return 1
+  # The package would make a cluster `main` on port 5432, which starts at every boot.
+  mkdir -p "$(dirname "$no_cluster")"
+  echo 'create_main_cluster = off' > "$no_cluster"
+  say 'installing postgresql'
+  apt install --no-install-recommends postgresql || return 1
+  rm -f "$no_cluster"
+  has_postgresql
+}
+
 for package in "$@"; do
   case "$package" in
     any) install_package valkey-server || install_package redis-server ;;
     valkey-server | redis-server) install_package "$package" ;;
+    postgresql) install_postgresql ;;
     *) say "unknown package: $package"; exit 2 ;;
   esac || { say "could not install: $package"; exit 1; }
 done
