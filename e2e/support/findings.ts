@@ -30,6 +30,13 @@ export class Findings {
     return this.all.filter(finding => finding.rule === rule).length
   }
 
+  /** How many of each rule. */
+  get counts (): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { rule } of this.all) counts[rule] = (counts[rule] ?? 0) + 1
+    return counts
+  }
+
   /** At most 20 of them, one a line. */
   toString (): string {
     const lines = this.all.slice(0, 20).map(({ rule, subject, message }) => `${rule}: ${subject}: ${message}`)

@@ -1,5 +1,5 @@
 /** Milliseconds after which a request that nobody waits for any more has been carried out, or never is. */
-const usualLandingMs = 3000
+const usualLandingMs = 2000
 
 /**
  * Until when a write without an answer may still be carried out. It travels on without its client: in a queue of the pod, in a connection,

@@ -66,6 +66,15 @@ export class Load<T extends Traffic = Traffic> {
     await until(() => this.figures.requests >= goal, `${count} more requests were answered`, deadlineMs)
   }
 
+  /**
+   * Waits until acknowledged writes have settled all that was uncertain, so that the comparison leaves nothing out. Where something is
+   * paused for good it gives up: those stay uncertain.
+   */
+  async settle (deadlineMs = 10_000): Promise<void> {
+    const deadline = performance.now() + deadlineMs
+    while (!this.#isStopped && this.traffic.uncertain.length > 0 && performance.now() < deadline) await sleep(20)
+  }
+
   /** Sends nothing new and waits for what is under way. */
   async stop (): Promise<void> {
     this.#isStopped = true

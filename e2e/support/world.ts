@@ -26,6 +26,8 @@ import type { Traffic } from './traffic.ts'
 /** The two kinds of pods that a scenario runs on. */
 export type Kind = 'stateful' | 'storage-db'
 
+export const kinds: readonly Kind[] = ['stateful', 'storage-db']
+
 export interface WorldOptions {
   kind: Kind
   /** @defaultValue 3 */
@@ -215,11 +217,12 @@ export class World {
   }
 
   /**
-   * The end of a scenario: stops the load, reads everything back, compares it with the ledger and with what is stored, prints the line of
+   * The end of a scenario: lets the load settle what is uncertain, stops it, reads everything back, compares it with the ledger and with what is stored, prints the line of
    * figures, and fails on any finding.
    * @param affected destinations for the second gap of the figures
    */
   async finish<T extends Traffic> (load: Load<T>, title: string, { affected, extra }: { affected?: Iterable<string>, extra?: Record<string, string | number> } = {}): Promise<void> {
+    await load.settle()
     await load.stop()
     await load.readAll()
     await load.traffic.compare()

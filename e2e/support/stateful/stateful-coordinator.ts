@@ -7,7 +7,7 @@ import type { StrategyName } from '@platformatic/coordinator'
 import { number, text } from './settings.ts'
 
 const isRandom = text('ROUTER', 'owner') === 'random'
-const app = Fastify({ logger: { level: text('LOG_LEVEL', 'warn'), stream: process.stderr }, disableRequestLogging: true })
+const app = Fastify({ logger: { level: text('LOG_LEVEL', 'warn'), stream: process.stderr } })
 
 await app.register(coordinatorPlugin, {
   redis: text('REDIS_URL'),
