@@ -1,0 +1,71 @@
+// The pod as a Fastify plugin: its pools, its place among the pods, its routes, and the way out.
+
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { createPool } from './database.ts'
+import { answerErrors } from './errors.ts'
+import { PodMembership } from './pod-membership.ts'
+import { PoolManager } from './pool-manager.ts'
+import type { PodSettings } from './settings.ts'
+import { tenantRoutes } from './tenant-routes.ts'
+import { TenantStore } from './tenant-store.ts'
+import { Tenants } from './tenants.ts'
+import { Transactions } from './transactions.ts'
+
+export interface PodPluginOptions {
+  readonly settings: PodSettings
+  /** Another process took the memberId over: the pod is to stop. */
+  readonly onSuperseded: () => void
+}
+
+export interface Pod {
+  readonly membership: PodMembership
+  readonly pools: PoolManager
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    pod: Pod
+  }
+}
+
+// The catalogue is asked for the first request of each tenant, and for creating and deleting.
+const catalogueConnections = 4
+
+export const podPlugin = fp(async (app: FastifyInstance, { settings, onSuperseded }: PodPluginOptions) => {
+  const { database, memberId } = settings
+  const onPoolError = (error: Error): void => app.log.warn({ err: error }, 'an idle connection to PostgreSQL broke')
+
+  const catalogue = createPool(database, catalogueConnections, settings.poolIdle, onPoolError)
+  const tenants = new Tenants(catalogue, database.schemaPrefix)
+  const pools = new PoolManager({
+    createPool: () => createPool(database, settings.poolMax, settings.poolIdle, onPoolError),
+    poolIdle: settings.poolIdle,
+    saturationWait: settings.fanOutWait,
+    onSaturated: () => {}
+  })
+  const membership = new PodMembership({ settings, getLoad: () => pools.openCount, onSuperseded, log: app.log })
+  const store = new TenantStore(pools, tenants, database.statementTimeout)
+  const transactions = new Transactions()
+
+  app.decorate('pod', { membership, pools })
+  app.addHook('onClose', async () => {
+    await Promise.all([pools.close(), catalogue.end(), membership.close()])
+  })
+  await tenants.prepare()
+
+  app.addHook('onRequest', async (_request, reply) => { reply.header('x-storage-pod', memberId) })
+  acceptEmptyBodies(app)
+  answerErrors(app)
+  app.get('/health', async (_request, reply) => reply.code(membership.isDraining ? 503 : 200).send({ memberId, draining: membership.isDraining }))
+  await app.register(tenantRoutes, { tenants, store, membership, transactions })
+}, { name: 'storage-db-pod', fastify: '5.x' })
+
+/** Many clients name the type of a body also where they send none. */
+function acceptEmptyBodies (app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') return done(null, undefined)
+    parse(request, body, done)
+  })
+}

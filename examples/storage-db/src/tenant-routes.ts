@@ -1,0 +1,104 @@
+// The routes of tenants and their keys.
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { StorageError, isStorageError } from './errors.ts'
+import { deleteKey, getKey, listKeys, putKey } from './keys.ts'
+import type { PodMembership } from './pod-membership.ts'
+import type { TenantStore } from './tenant-store.ts'
+import type { IsGone } from './tenant-store.ts'
+import type { Tenants } from './tenants.ts'
+import type { Transactions } from './transactions.ts'
+import { Turns } from './turns.ts'
+import { checkKey, checkTenantId, decodeValue, encodeValue } from './values.ts'
+
+export interface TenantRoutesOptions {
+  readonly tenants: Tenants
+  readonly store: TenantStore
+  readonly membership: PodMembership
+  readonly transactions: Transactions
+}
+
+interface TenantRoute { Params: { id: string } }
+interface KeyRoute { Params: { id: string, key: string } }
+interface ListRoute extends TenantRoute { Querystring: { after?: unknown, limit?: unknown } }
+
+const maxPage = 1000
+const defaultPage = 100
+
+export async function tenantRoutes (app: FastifyInstance, { tenants, store, membership, transactions }: TenantRoutesOptions): Promise<void> {
+  // What changes the binding of one tenant goes one after another. Otherwise a request that found no tenant could give the binding back
+  // right after another one had created the tenant, and relied on it.
+  const turns = new Turns()
+
+  app.post<TenantRoute>('/tenants/:id', async (request, reply) => {
+    const id = checkTenantId(request.params.id)
+    const status = await turns.run(id, async () => {
+      const status = await tenants.create(id)
+      await membership.bindIfFree(id)
+      return status
+    })
+    return reply.code(status === 'created' ? 201 : 200).send({ id })
+  })
+
+  app.delete<TenantRoute>('/tenants/:id', async (request, reply) => {
+    const id = checkTenantId(request.params.id)
+    await transactions.endAll(id)
+    await turns.run(id, async () => {
+      const existed = await tenants.drop(id)
+      // The coordinator does so too when it hears of the 204, if it is still there by then.
+      await membership.forget(id)
+      if (!existed) throw new StorageError('STORAGE_TENANT_NOT_FOUND')
+    })
+    return reply.code(204).send()
+  })
+
+  app.put<KeyRoute>('/tenants/:id/keys/:key', async (request, reply) => {
+    const [id, key] = [checkTenantId(request.params.id), checkKey(request.params.key)]
+    const value = decodeValue(request.body)
+    await store.write(id, { isGone: watchClient(request), isIdempotent: true }, (client, schema) => putKey(client, schema, key, value))
+    return reply.code(204).send()
+  })
+
+  app.get<KeyRoute>('/tenants/:id/keys/:key', async request => {
+    const [id, key] = [checkTenantId(request.params.id), checkKey(request.params.key)]
+    const found = await store.read(id, (client, schema) => getKey(client, schema, key))
+    if (found === null) throw new StorageError('STORAGE_KEY_NOT_FOUND')
+    return encodeValue(found)
+  })
+
+  app.delete<KeyRoute>('/tenants/:id/keys/:key', async (request, reply) => {
+    const [id, key] = [checkTenantId(request.params.id), checkKey(request.params.key)]
+    // Not idempotent: the second time there is nothing to delete, and the answer would be 404.
+    const existed = await store.write(id, { isGone: watchClient(request), isIdempotent: false }, (client, schema) => deleteKey(client, schema, key))
+    if (!existed) throw new StorageError('STORAGE_KEY_NOT_FOUND')
+    return reply.code(204).send()
+  })
+
+  app.get<ListRoute>('/tenants/:id/keys', async request => {
+    const id = checkTenantId(request.params.id)
+    const { after, limit } = request.query
+    const [afterKey, count] = [after === undefined ? undefined : checkKey(after), readLimit(limit)]
+    return await store.read(id, (client, schema) => listKeys(client, schema, afterKey, count))
+  })
+
+  // Whatever was asked of a tenant that is not there, the coordinator has claimed it for this pod first: a binding that nobody needs.
+  app.addHook<TenantRoute>('onError', async (request, _reply, error) => {
+    if (!isStorageError(error, 'STORAGE_TENANT_NOT_FOUND')) return
+    const { id } = request.params
+    await turns.run(id, async () => {
+      if (!await tenants.exists(id)) await membership.giveBack(id)
+    }).catch(error => request.log.warn({ err: error }, 'could not look whether to give a tenant back'))
+  })
+}
+
+/** Tells whether the client of a request has closed its connection: the end of it is seen before the connection counts as closed. */
+export function watchClient ({ socket }: FastifyRequest): IsGone {
+  return () => socket.destroyed || socket.readableEnded
+}
+
+function readLimit (limit: unknown): number {
+  if (limit === undefined) return defaultPage
+  const count = typeof limit === 'string' && /^\d{1,4}$/.test(limit) ? Number(limit) : NaN
+  if (!(count >= 1 && count <= maxPage)) throw new StorageError('STORAGE_INVALID_QUERY', { message: `Expected limit to be a whole number from 1 to ${maxPage}` })
+  return count
+}

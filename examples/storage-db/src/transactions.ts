@@ -1,0 +1,3 @@
+export class Transactions {
+  async endAll (_tenantId: string): Promise<void> {}
+}
