@@ -1,70 +1,26 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { askStore } from '../services/resp.ts'
+import { buildCommand, isThere, killIfThere, listFolders, makeFolder, root, startWrapper as startScript, until } from './support/wrapper.ts'
+import type { Report, Run } from './support/wrapper.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const binary = ['valkey-server', 'redis-server'].find((name) => spawnSync(name, ['--version']).status === 0)
 const needsBinary = { skip: binary === undefined && 'neither valkey-server nor redis-server is on the PATH' }
 
-/** Reports what it was given, then does what the rest of the script says; in it, `url` is the store's. */
 function command (rest: string): string[] {
-  const report = 'const url = process.env.REDIS_URL; console.log(JSON.stringify({ url, pid: process.pid, args: process.argv.slice(1) }));'
-  return [process.execPath, '-e', report + rest, '--']
+  return buildCommand('REDIS_URL', rest)
 }
 const stayForEver = command('setInterval(() => {}, 1000)')
 
-interface Report { readonly url: string, readonly pid: number, readonly args: readonly string[] }
-
-interface Run {
-  readonly wrapper: ChildProcess
-  readonly folder: string
-  /** Resolves to the first line that the command printed. */
-  readReport (): Promise<Report>
-  /** Resolves to the wrapper's exit code when it and its streams have ended. */
-  readonly closed: Promise<number | null>
-  output (): string
-  errors (): string
-}
-
 function startWrapper (t: TestContext, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Run {
-  const folder = mkdtempSync(join(tmpdir(), 'coordinator-services-test-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const env = { ...process.env, COORDINATOR_STORE: binary, TMPDIR: folder, ...environment }
-  const wrapper = spawn(process.execPath, ['--import', 'tsx', 'services/with-store.ts', ...args], { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
-  t.after(() => wrapper.kill('SIGKILL'))
-  let output = ''
-  let errors = ''
-  wrapper.stdout.setEncoding('utf8').on('data', (chunk: string) => { output += chunk })
-  wrapper.stderr.setEncoding('utf8').on('data', (chunk: string) => { errors += chunk })
-
-  const readReport = async (): Promise<Report> => {
-    await until(() => output.includes('\n') || wrapper.exitCode !== null, 'the command prints its report')
-    assert.ok(output.includes('\n'), errors)
-    const report = JSON.parse(output.slice(0, output.indexOf('\n')))
-    t.after(() => killIfThere(report.pid))
-    return report
-  }
-  const closed = once(wrapper, 'close').then(([code]) => code as number | null)
-  return { wrapper, folder, readReport, closed, output: () => output, errors: () => errors }
-}
-
-async function until (condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!await condition()) {
-    assert.ok(Date.now() < deadline, `Expected within 20 s: ${what}`)
-    await delay(20)
-  }
+  return startScript(t, 'with-store.ts', args, { COORDINATOR_STORE: binary, ...environment })
 }
 
 async function answers (url: string): Promise<boolean> {
@@ -72,29 +28,9 @@ async function answers (url: string): Promise<boolean> {
   return await askStore({ host: hostname, port: Number(port) }, 'PING') === 'PONG'
 }
 
-function listStoreFolders (run: Run): string[] {
-  return readdirSync(run.folder).filter((name) => name.startsWith('coordinator-store-'))
-}
-
 async function assertNothingLeft (run: Run, url: string): Promise<void> {
   await until(async () => !await answers(url), 'the store is gone')
-  await until(() => listStoreFolders(run).length === 0, 'the folder of the store is gone')
-}
-
-function killIfThere (pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It ended by itself.
-  }
-}
-
-function isThere (pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
+  await until(() => listFolders(run, 'store').length === 0, 'the folder of the store is gone')
 }
 
 test('with-store: the command gets its arguments, a store and a clean standard output', needsBinary, async (t) => {
@@ -107,14 +43,14 @@ test('with-store: the command gets its arguments, a store and a clean standard o
   assert.equal(run.errors(), `store: ${url} (private ${binary})\n`)
   // Not "within": the wrapper ends after its store.
   assert.equal(await answers(url), false)
-  assert.deepEqual(listStoreFolders(run), [])
+  assert.deepEqual(listFolders(run, 'store'), [])
 })
 
 test('with-store: the store answers for as long as the command runs', needsBinary, async (t) => {
   const run = startWrapper(t, ['--', ...stayForEver])
   const { url, pid } = await run.readReport()
   assert.equal(await answers(url), true)
-  assert.equal(listStoreFolders(run).length, 1)
+  assert.equal(listFolders(run, 'store').length, 1)
   killIfThere(pid)
   await run.closed
   assert.equal(await answers(url), false)
@@ -179,9 +115,7 @@ test('with-store: SIGKILL of the wrapper, which it cannot notice, stops the stor
 
 for (const victim of ['npm', 'its shell'] as const) {
   test(`with-store: the end of ${victim} alone, as by kill, stops the command and the store`, needsBinary, async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'coordinator-services-test-'))
-    t.after(() => rmSync(folder, { recursive: true, force: true }))
-    const file = join(folder, 'output')
+    const file = join(makeFolder(t), 'output')
     writeFileSync(file, '')
     // `wait` keeps the shells between, as some shells do with the last command of a script too.
     const inner = 'echo $$; "$0" --import tsx services/with-store.ts -- "$@" & wait'

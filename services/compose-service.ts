@@ -6,6 +6,10 @@ import type { Service } from './service.ts'
 
 const composeFile = fileURLToPath(new URL('../docker-compose.yml', import.meta.url))
 const answerDeadlineMs = 10_000
+/** Others' services of the same file stay up, those that came up meanwhile too; the last to leave takes the network down. */
+const takeDown = `
+"$@" rm --stop --force --volumes "$0"
+[ -n "$("$@" ps --status running --services)" ] || "$@" down --volumes`
 
 /** A service of docker-compose.yml. */
 export interface ComposedService {
@@ -22,14 +26,11 @@ export interface ComposedService {
  */
 export async function openComposeService ({ name, url, answers }: ComposedService): Promise<Service | undefined> {
   if (docker(['info']) === undefined || docker(['compose', 'version']) === undefined) return undefined
-  const running = listRunning()
   const origin = 'Docker Compose'
-  if (running.includes(name)) return { url, origin: `${origin}, already up`, stop: async () => {} }
+  if (listRunning().includes(name)) return { url, origin: `${origin}, already up`, stop: async () => {} }
 
-  // Others' services of the same file stay up.
-  const down = running.length === 0 ? ['down', '--volumes'] : ['rm', '--stop', '--force', '--volumes', name]
   // Before `up`, so that a half-started service is taken down too.
-  const stop = runAtEnd('docker', compose(down))
+  const stop = runAtEnd('sh', ['-c', takeDown, name, 'docker', ...compose([])])
   const code = await runCommand('docker', compose(['up', '--detach', '--wait', name]), { stdio: ['ignore', 2, 2] })
   const isThere = code === 0 && await answers(answerDeadlineMs)
   if (!isThere) {

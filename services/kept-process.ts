@@ -79,6 +79,7 @@ export class KeptProcess {
 
   /** Starts a command in the folder; resolves when it has ended. Only one at a time. */
   async run (command: string, args: readonly string[]): Promise<Ending> {
+    if (this.#onEnd) throw new Error('The last command has not ended yet')
     // The keeper is gone and will not answer.
     if (!this.#keeper.connected) return this.#ending ?? { exit: 'it was stopped', log: '' }
     const ended = new Promise<Ending>((resolve) => {

@@ -41,11 +41,12 @@ export async function openPostgres (env: NodeJS.ProcessEnv = process.env): Promi
 }
 
 async function openGiven (url: string): Promise<Service> {
-  const obstacle = await findConnectObstacle(url)
-  if (obstacle) {
-    throw new NoServiceError(`PG_URL is set, but there is no connection (${obstacle}).
-Expected postgresql://user:password@host:port/database of a PostgreSQL that answers. Start it, or unset PG_URL.`)
+  // Checked before `pg` reads it, which takes any text for a URL of some kind.
+  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new NoServiceError('PG_URL is not a URL of PostgreSQL. Expected postgresql://user:password@host:port/database')
   }
+  const obstacle = await findConnectObstacle(url)
+  if (obstacle) throw new NoServiceError(`PG_URL is set, but there is no connection to it: ${obstacle}. Start it, or unset PG_URL.`)
   return { url, origin: 'from PG_URL', stop: async () => {} }
 }
 

@@ -103,14 +103,15 @@ export class PrivatePostgres {
   async #tryPort (): Promise<string> {
     const args = ['-D', 'data', '-p', String(this.port), ...settings.flatMap((setting) => ['-c', setting])]
     const run: { end?: string } = {}
-    this.#kept.run(this.#program, args).then(({ exit, log }) => {
+    const ended = this.#kept.run(this.#program, args).then(({ exit, log }) => {
       run.end = `it ended with ${exit}\n${log}`
       if (this.#isInUse) console.error(`postgres: ${this.#program} is gone while in use: ${run.end}`)
     })
 
     const deadline = Date.now() + readyDeadlineMs
     while (run.end === undefined && Date.now() < deadline) {
-      if (this.pid > 0 && await this.#isReady()) {
+      // Who won the port may not speak to us.
+      if (this.pid > 0 && await Promise.race([this.#isReady(), ended]) === true) {
         this.#isInUse = run.end === undefined
         return run.end ?? ''
       }

@@ -1,5 +1,7 @@
 import type { TestContext } from 'node:test'
+import type { QueryResultRow } from 'pg'
 import { findPostgresFolder } from '../../services/postgres-binaries.ts'
+import { withConnection } from '../../services/postgres-client.ts'
 import { PrivatePostgres } from '../../services/private-postgres.ts'
 import type { StopMode } from '../../services/private-postgres.ts'
 import { signalFamily } from './process-family.ts'
@@ -46,4 +48,9 @@ export async function startOwnPostgres (t: TestContext): Promise<OwnPostgres> {
   }
   await own.start()
   return own
+}
+
+/** Runs one query over a connection of its own; rejects when there is no answer within 5 s. */
+export async function query<Row extends QueryResultRow> (url: string, text: string, values: unknown[] = []): Promise<Row[]> {
+  return withConnection({ connectionString: url }, async (client) => (await client.query<Row>(text, values)).rows)
 }

@@ -28,6 +28,16 @@ export function signalFamily (pid: number, signal: 'SIGSTOP' | 'SIGCONT'): void 
   waitUntilStopped(pid, () => listFamily(pid))
 }
 
+/** Lists the process ids of a process, if it is there, and of its children. */
+export function listFamilyIds (pid: number): number[] {
+  return listFamily(pid).map((member) => member.pid)
+}
+
+/** Gives the process id of the parent; undefined for a process that is gone. */
+export function readParent (pid: number): number | undefined {
+  return listProcesses().find((line) => line.pid === pid)?.parentPid
+}
+
 /** Blocks, so that the caller's next line runs against stopped processes; a signal is acted on some time after it was sent. */
 function waitUntilStopped (pid: number, list: () => ProcessLine[]): void {
   const deadline = Date.now() + stopDeadlineMs
@@ -40,8 +50,12 @@ function waitUntilStopped (pid: number, list: () => ProcessLine[]): void {
 /** The process, if it is there, and then its children. */
 function listFamily (pid: number): ProcessLine[] {
   if (pid <= 0) return []
-  const all = process.platform === 'linux' ? listFromProc() : listFromPs()
+  const all = listProcesses()
   return [...all.filter((line) => line.pid === pid), ...all.filter((line) => line.parentPid === pid)]
+}
+
+function listProcesses (): ProcessLine[] {
+  return process.platform === 'linux' ? listFromProc() : listFromPs()
 }
 
 /** A bare Debian has no `ps`. */
