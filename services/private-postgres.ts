@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { findFreePort } from './free-port.ts'
+import { findLastingPort } from './free-port.ts'
 import { KeptProcess } from './kept-process.ts'
 import { buildPostgresUrl, postgresAccount, withConnection } from './postgres-client.ts'
 import { findTemporaryFolder, findUnprivilegedUser } from './unprivileged-user.ts'
@@ -77,7 +77,7 @@ export class PrivatePostgres {
     const hasPort = this.port > 0
     let failure = ''
     for (let tries = 0; tries < portTries; tries++) {
-      if (!hasPort) this.port = await findFreePort()
+      if (!hasPort) this.port = await findLastingPort()
       failure = await this.#tryPort()
       if (failure === '') return
       // Between our look for a free port and the bind another process can take the port: look again.
