@@ -3,9 +3,12 @@ import test from 'node:test'
 import { startLoad } from '../support/start-load.ts'
 import { setWorld } from '../support/world.ts'
 
+// So long that no pod loses its record, however busy the machine is; with heartbeats as usual.
+const ttl = 20
+
 // The control: without it a ledger that finds nothing proves nothing.
 test('random router: the ledger finds that requests of one destination went to several pods', async t => {
-  const world = await setWorld(t, { kind: 'stateful', router: 'random' })
+  const world = await setWorld(t, { kind: 'stateful', router: 'random', ttl, heartbeat: 400 })
   const load = await startLoad(world)
   await load.progress()
   await load.requests(400)
@@ -22,7 +25,7 @@ test('random router: the ledger finds that requests of one destination went to s
 })
 
 test('random router: the same run with the real router has no findings', async t => {
-  const world = await setWorld(t, { kind: 'stateful' })
+  const world = await setWorld(t, { kind: 'stateful', ttl, heartbeat: 400 })
   const load = await startLoad(world)
   await load.progress()
   await load.requests(400)
