@@ -72,7 +72,11 @@ export function answerErrors (app: FastifyInstance): void {
 function answerError (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Errors of Fastify (a body that is no JSON or too large) and of the coordinator library bring a status and a code of their own.
   const { statusCode = 500, code = 'STORAGE_FAILED', message } = error as Partial<FastifyError>
-  if (statusCode >= 500) request.log[statusCode === 503 ? 'warn' : 'error']({ err: error, code }, 'request failed')
+  if (error instanceof StorageError) {
+    if (statusCode >= 500) request.log.warn({ code, err: error.cause }, message)
+  } else if (statusCode >= 500) {
+    request.log.error({ code, err: error }, 'request failed')
+  }
   const retryAfter = error instanceof StorageError ? error.retryAfter : statusCode === 503 ? 1 : undefined
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   // What was not foreseen is for the log alone.

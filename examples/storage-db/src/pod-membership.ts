@@ -20,6 +20,7 @@ export class PodMembership {
   #member: Member | undefined
   #heartbeat: NodeJS.Timeout | undefined
   #isDraining = false
+  #isSuperseded = false
 
   constructor (options: PodMembershipOptions) {
     this.#options = options
@@ -33,6 +34,11 @@ export class PodMembership {
   /** True from the moment the pod is asked to stop. */
   get isDraining (): boolean {
     return this.#isDraining
+  }
+
+  /** True when another process has this memberId: what is locked here is found by nobody any more. */
+  get isSuperseded (): boolean {
+    return this.#isSuperseded
   }
 
   /** Makes the pod live: from here on it gets tenants. */
@@ -74,6 +80,15 @@ export class PodMembership {
     await this.#tolerate('forget', tenantId, () => this.registry.deregisterDestination(tenantId))
   }
 
+  /** Makes a transaction known to the coordinators. @throws an error of the library */
+  async registerLock (lockId: string, tenantId: string, metadata: object): Promise<void> {
+    await this.member.registerLock(lockId, tenantId, metadata)
+  }
+
+  async unregisterLock (lockId: string): Promise<void> {
+    await this.member.unregisterLock(lockId)
+  }
+
   /** Takes nothing new from here on. */
   async drain (): Promise<void> {
     this.#isDraining = true
@@ -111,7 +126,9 @@ export class PodMembership {
       memberIndex: true,
       onError: (error: CoordinatorError) => {
         log.warn({ err: error }, 'coordinator')
-        if (isCoordinatorError(error, 'PLT_COORDINATOR_SUPERSEDED')) onSuperseded()
+        if (!isCoordinatorError(error, 'PLT_COORDINATOR_SUPERSEDED')) return
+        this.#isSuperseded = true
+        onSuperseded()
       }
     }
   }

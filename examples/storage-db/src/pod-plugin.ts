@@ -10,6 +10,7 @@ import type { PodSettings } from './settings.ts'
 import { tenantRoutes } from './tenant-routes.ts'
 import { TenantStore } from './tenant-store.ts'
 import { Tenants } from './tenants.ts'
+import { transactionRoutes } from './transaction-routes.ts'
 import { Transactions } from './transactions.ts'
 
 export interface PodPluginOptions {
@@ -21,6 +22,7 @@ export interface PodPluginOptions {
 export interface Pod {
   readonly membership: PodMembership
   readonly pools: PoolManager
+  readonly transactions: Transactions
 }
 
 declare module 'fastify' {
@@ -46,9 +48,9 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
   })
   const membership = new PodMembership({ settings, getLoad: () => pools.openCount, onSuperseded, log: app.log })
   const store = new TenantStore(pools, tenants, database.statementTimeout)
-  const transactions = new Transactions()
+  const transactions = new Transactions({ settings, store, tenants, membership, log: app.log })
 
-  app.decorate('pod', { membership, pools })
+  app.decorate('pod', { membership, pools, transactions })
   app.addHook('onClose', async () => {
     await Promise.all([pools.close(), catalogue.end(), membership.close()])
   })
@@ -59,6 +61,7 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
   answerErrors(app)
   app.get('/health', async (_request, reply) => reply.code(membership.isDraining ? 503 : 200).send({ memberId, draining: membership.isDraining }))
   await app.register(tenantRoutes, { tenants, store, membership, transactions })
+  await app.register(transactionRoutes, { transactions })
 }, { name: 'storage-db-pod', fastify: '5.x' })
 
 /** Many clients name the type of a body also where they send none. */

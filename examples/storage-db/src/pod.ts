@@ -23,7 +23,7 @@ runProcess(async askToStop => {
   await app.register(podPlugin, { settings, onSuperseded: askToStop })
   await app.listen({ host: settings.host, port: settings.port })
 
-  const { membership } = app.pod
+  const { membership, transactions } = app.pod
   const address = settings.address ?? listeningAddress(app)
   await membership.join(address)
 
@@ -32,6 +32,7 @@ runProcess(async askToStop => {
     stopTimeout: settings.drainTimeout + settings.cacheTtl + slack + closingTime,
     async stop () {
       await membership.drain()
+      await transactions.finish(membership.isSuperseded ? 0 : settings.drainTimeout)
       await membership.leave()
       // Coordinators go by what they have read: as long as one may still name this pod it answers as before.
       await sleep(settings.cacheTtl + slack)

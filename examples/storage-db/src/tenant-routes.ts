@@ -1,12 +1,13 @@
 // The routes of tenants and their keys.
 
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
+import { watchClient } from './client.ts'
 import { StorageError, isStorageError } from './errors.ts'
 import { deleteKey, getKey, listKeys, putKey } from './keys.ts'
 import type { PodMembership } from './pod-membership.ts'
 import type { TenantStore } from './tenant-store.ts'
-import type { IsGone } from './tenant-store.ts'
 import type { Tenants } from './tenants.ts'
+import { readIsolationLevel } from './transaction-routes.ts'
 import type { Transactions } from './transactions.ts'
 import { Turns } from './turns.ts'
 import { checkKey, checkTenantId, decodeValue, encodeValue } from './values.ts'
@@ -81,6 +82,12 @@ export async function tenantRoutes (app: FastifyInstance, { tenants, store, memb
     return await store.read(id, (client, schema) => listKeys(client, schema, afterKey, count))
   })
 
+  app.post<TenantRoute>('/tenants/:id/transactions', async (request, reply) => {
+    const id = checkTenantId(request.params.id)
+    const { lockId, expiresAt } = await transactions.begin(id, readIsolationLevel(request.body), watchClient(request))
+    return reply.code(201).send({ lockId, idleTimeout: transactions.idleTimeout, expiresAt })
+  })
+
   // Whatever was asked of a tenant that is not there, the coordinator has claimed it for this pod first: a binding that nobody needs.
   app.addHook<TenantRoute>('onError', async (request, _reply, error) => {
     if (!isStorageError(error, 'STORAGE_TENANT_NOT_FOUND')) return
@@ -89,11 +96,6 @@ export async function tenantRoutes (app: FastifyInstance, { tenants, store, memb
       if (!await tenants.exists(id)) await membership.giveBack(id)
     }).catch(error => request.log.warn({ err: error }, 'could not look whether to give a tenant back'))
   })
-}
-
-/** Tells whether the client of a request has closed its connection: the end of it is seen before the connection counts as closed. */
-export function watchClient ({ socket }: FastifyRequest): IsGone {
-  return () => socket.destroyed || socket.readableEnded
 }
 
 function readLimit (limit: unknown): number {

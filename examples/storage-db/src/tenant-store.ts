@@ -5,16 +5,14 @@
 // (a coordinator may go by a binding that is CACHE_TTL old) get in each other's way no more than two connections do. A pod that held the
 // state in its memory would have to refuse here what it does not own, with 421, and fence its writes.
 
-import { setImmediate as loopTurn } from 'node:timers/promises'
+import { hasLeft } from './client.ts'
+import type { IsGone } from './client.ts'
 import { isConnectionLost, isSchemaGone, toStorageError } from './database.ts'
 import type { Queryable } from './database.ts'
 import { StorageError } from './errors.ts'
 import type { PoolManager } from './pool-manager.ts'
 import type { Lease } from './tenant-pool.ts'
 import type { Tenants } from './tenants.ts'
-
-/** Tells whether whoever asked has stopped waiting. */
-export type IsGone = () => boolean
 
 export type Statement<T> = (client: Queryable, schema: string) => Promise<T>
 
@@ -49,7 +47,10 @@ export class TenantStore {
     return await this.#run(tenantId, statement, { isWrite: true, isRepeatable: isIdempotent, isGone })
   }
 
-  /** A connection of a tenant that was there a moment ago. */
+  /**
+   * A connection of a tenant that was there when the pod served it last; it may be gone since.
+   * @throws STORAGE_TENANT_NOT_FOUND, STORAGE_OVERLOADED, STORAGE_DATABASE_UNAVAILABLE
+   */
   async lease (tenantId: string): Promise<Lease> {
     const isOpened = this.#pools.isOpened(tenantId)
     // Before a pool is made: an id that anybody can make up must cost no memory.
@@ -57,6 +58,12 @@ export class TenantStore {
     const pool = this.#pools.get(tenantId)
     if (!isOpened) pool.isOpened = true
     return await pool.acquire()
+  }
+
+  /** What to throw when the schema of a tenant is gone. The next request asks the catalogue again. */
+  missing (tenantId: string, cause?: unknown): StorageError {
+    this.#pools.forget(tenantId)
+    return new StorageError('STORAGE_TENANT_NOT_FOUND', { cause })
   }
 
   async #run<T> (tenantId: string, statement: Statement<T>, { isWrite, isRepeatable, isGone }: { isWrite: boolean, isRepeatable: boolean, isGone: IsGone }): Promise<T> {
@@ -73,10 +80,7 @@ export class TenantStore {
         return await statement(lease.client, schema)
       } catch (error) {
         isBroken = isConnectionLost(error)
-        if (isSchemaGone(error)) {
-          this.#pools.forget(tenantId)
-          throw new StorageError('STORAGE_TENANT_NOT_FOUND', { cause: error })
-        }
+        if (isSchemaGone(error)) throw this.missing(tenantId, error)
         // An idle connection that PostgreSQL closed a moment ago, most likely.
         const mayRepeat = isBroken && isRepeatable && !isSecond && performance.now() - startedAt < this.#repeatWithin
         if (!mayRepeat) throw toStorageError(error, isWrite)
@@ -85,14 +89,4 @@ export class TenantStore {
       }
     }
   }
-}
-
-/**
- * Whether the client has left, asked right before a write is sent. A pod that was paused (SIGSTOP, a virtual machine that is moved) finds on
- * waking requests that were given up long ago, and that the client has sent again to another pod since: to make these writes now would undo
- * newer ones. Their connections are closed, but the end of one is read only after the request itself, a turn of the event loop later.
- */
-export async function hasLeft (isGone: IsGone): Promise<boolean> {
-  for (let turn = 0; turn < 3 && !isGone(); turn++) await loopTurn()
-  return isGone()
 }
