@@ -3,7 +3,7 @@ import neostandard from 'neostandard'
 export default [
   ...neostandard({
     ts: true,
-    ignores: ['dist/**', 'coverage/**', 'bench/out/**', 'node_modules/**']
+    ignores: ['**/dist/**', 'coverage/**', 'bench/out/**', 'node_modules/**']
   }),
   {
     files: ['**/*.ts'],

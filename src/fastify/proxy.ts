@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify'
+import type { Registry } from '../registry.ts'
 import { checkCallback, checkProxyOptions } from './check-options.ts'
 import { markHandler } from './exact-bodies.ts'
 import { Exchange } from './exchange.ts'
@@ -6,7 +7,7 @@ import type { Route } from './exchange.ts'
 import { refuse } from './refusal.ts'
 import type { Refusal } from './refusal.ts'
 import { spliceUpgrade } from './splice.ts'
-import type { AnyRoute, HelperHandler, HelperRequest, IdFrom, ProxyOptions, ProxyTarget } from './types.ts'
+import type { AnyRoute, HelperHandler, HelperRequest, IdFrom, LookupOptions, ProxyOptions, ProxyTarget } from './types.ts'
 import { isUpgrade } from './upgrade.ts'
 
 /**
@@ -41,8 +42,15 @@ export function handle<R extends RouteGenericInterface> (options: ProxyOptions<R
   return markHandler(handler, { parseBody: options.parseBody, takesUpgrades }) as unknown as HelperHandler<R>
 }
 
-export function notFound ({ noPodStatus, notFoundMessage }: ProxyOptions<never>): Refusal {
+export function notFound ({ noPodStatus, notFoundMessage }: Pick<ProxyOptions, 'noPodStatus' | 'notFoundMessage'>): Refusal {
   return refuse('PLT_COORDINATOR_NOT_FOUND', { statusCode: noPodStatus, error: notFoundMessage })
+}
+
+/** Why a destination has no pod. `noPodStatus` is said where trying again may help: pods are missing. What was never bound stays 404. */
+export async function refuseWithoutPod<R extends RouteGenericInterface> (registry: Registry, destinationId: string, options: LookupOptions<R>): Promise<Refusal> {
+  const { claimOnMiss = false, noPodStatus } = options
+  const isPodMissing = noPodStatus !== undefined && (claimOnMiss || await registry.hasBinding(destinationId))
+  return notFound(isPodMissing ? options : { ...options, noPodStatus: undefined })
 }
 
 /** Takes an id from a request. @throws a refusal, when there is none to take */

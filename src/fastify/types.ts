@@ -55,12 +55,16 @@ export interface ProxyTarget {
   result?: HelperResult | undefined
 }
 
-export interface LookupAndProxyOptions<R extends RouteGenericInterface = AnyRoute> extends ProxyOptions<R> {
+/** Options of the helpers that look a destination up. */
+export interface LookupOptions<R extends RouteGenericInterface = AnyRoute> extends ProxyOptions<R> {
   destinationFrom: IdFrom<R>
-  /** @defaultValue false */
+  /** Bind a live pod when the destination has none. @defaultValue false */
   claimOnMiss?: boolean | undefined
-  /** @defaultValue false */
+  /** Replace the pods of a destination when all of them are dead. @defaultValue false */
   reassignOrphans?: boolean | undefined
+}
+
+export interface LookupAndProxyOptions<R extends RouteGenericInterface = AnyRoute> extends LookupOptions<R> {
   /** Splice upgrades (WebSocket) through to the pod as well; needs the plugin. @defaultValue false: 501 */
   websocket?: boolean | undefined
 }
@@ -94,8 +98,8 @@ export interface PickAndRegisterOptions<R extends RouteGenericInterface = AnyRou
   replyLimit?: number | undefined
 }
 
-export interface LookupAndDeregisterOptions<R extends RouteGenericInterface = AnyRoute> extends ProxyOptions<R> {
-  destinationFrom: IdFrom<R>
+/** With `claimOnMiss` and `reassignOrphans` a pod is asked in any case: for an application whose data are not in its pods alone. */
+export interface LookupAndDeregisterOptions<R extends RouteGenericInterface = AnyRoute> extends LookupOptions<R> {
   /** The status, or statuses, on which the destination is forgotten. @defaultValue 204 */
   expectedStatus?: number | readonly number[] | undefined
 }

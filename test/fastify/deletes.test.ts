@@ -77,6 +77,27 @@ test('deletes: a destination that never was is 404 with notFoundMessage', async 
   assert.deepEqual([scene.results, pod.requests.length, await scene.pods('x')], [['not_found'], 0, ['pod-1']])
 })
 
+test('deletes: with claimOnMiss and reassignOrphans a pod is asked in any case, and the destination forgotten on its 204', async t => {
+  const { scene, pod } = await setDelete(t, 204, '', { claimOnMiss: true, reassignOrphans: true })
+  await scene.raw.sadd(scene.key('destination', 'orphan'), 'dead-1')
+  for (const id of ['orphan', 'never-bound', 'x']) assert.equal((await scene.ask(toRequest(`DELETE /d/${id}`))).statusCode, 204, id)
+  assert.deepEqual(pod.requests.map(({ url }) => url), ['/d/orphan', '/d/never-bound', '/d/x'])
+  assert.deepEqual([await scene.pods('orphan'), await scene.pods('never-bound'), await scene.pods('x')], [[], [], []])
+  assert.deepEqual(scene.results, ['deregistered', 'deregistered', 'deregistered'])
+})
+
+test('deletes: with claimOnMiss and reassignOrphans and no pod that takes anything it is noPodStatus, and nothing is forgotten', async t => {
+  const { scene } = await setDelete(t, 204, '', { claimOnMiss: true, reassignOrphans: true, noPodStatus: 503 })
+  await scene.raw.sadd(scene.key('destination', 'orphan'), 'dead-1')
+  await scene.raw.hset(scene.key('member', 'pod-1'), 'draining', '1')
+  for (const id of ['orphan', 'never-bound']) {
+    const reply = await scene.ask(toRequest(`DELETE /d/${id}`))
+    assert.deepEqual([reply.statusCode, readRefusal(reply).code], [503, 'PLT_COORDINATOR_NOT_FOUND'], id)
+  }
+  assert.deepEqual([await scene.pods('orphan'), await scene.pods('never-bound')], [['dead-1'], []])
+  assert.deepEqual(scene.results, ['not_found', 'not_found'])
+})
+
 test('deletes: a pod that cannot be reached keeps the destination: 502 (G06)', async t => {
   const { scene } = await setDelete(t, 204, '')
   await scene.register('pod-2', deadAddress, ['y'])

@@ -105,7 +105,7 @@ app.coordinator.lookupAndProxy({ destinationFrom: () => 'x', reassignOrphan: tru
 // @ts-expect-error
 app.coordinator.pickAndRegister({ registerIdFrom: (body: { id: string }) => body.id, ifBound: 'replace' })
 // @ts-expect-error
-app.coordinator.lookupAndDeregister({ destinationFrom: () => 'x', claimOnMiss: true })
+app.coordinator.lookupLockAndProxy({ lockFrom: () => 'x', claimOnMiss: true })
 // @ts-expect-error a standalone helper needs its registry
 lookupAndProxy({ destinationFrom: () => 'x' })
 // @ts-expect-error
