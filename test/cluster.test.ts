@@ -6,7 +6,7 @@ import { isCoordinatorError, Member, Registry } from '../src/index.ts'
 import type { CoordinatorError, Member as MemberType, Registry as RegistryType } from '../src/index.ts'
 import { allFail, everyMemberCall, everyRegistryCall, failure } from './support/every-call.ts'
 import { startOwnCluster } from './support/own-cluster.ts'
-import { findFreePort } from './support/own-store.ts'
+import { findFreePort } from '../services/free-port.ts'
 
 const address = 'http://pod.test:3000'
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'node:test'
 import type { TestContext } from 'node:test'
-import { findFreePort } from './support/own-store.ts'
+import { findFreePort } from '../services/free-port.ts'
 import { setScene, storeUrl, until } from './support/store.ts'
 
 const root = new URL('..', import.meta.url)

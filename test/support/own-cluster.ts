@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Cluster, Redis } from 'iovalkey'
-import { findBinary, findFreePort } from './own-store.ts'
+import { findFreePort } from '../../services/free-port.ts'
+import { findBinary } from './own-store.ts'
 import { until } from './store.ts'
 
 /** A cluster of three primaries; gone after the test. */

@@ -2,12 +2,11 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Redis } from 'iovalkey'
+import { findLastingPort } from '../../services/free-port.ts'
 import { cleanUpScenes, until } from './store.ts'
 
 /** A store of one test alone, which it may stop, freeze, fill and start again; gone after the test. */
@@ -27,7 +26,7 @@ export interface OwnStore {
 /** Starts a store of the binary under test with the given extra arguments; fails where there is none. */
 export async function startOwnStore (t: TestContext, args: string[] = []): Promise<OwnStore> {
   const binary = findBinary()
-  const port = await findFreePort()
+  const port = await findLastingPort()
   const folder = mkdtempSync(join(tmpdir(), 'coordinator-test-'))
   let server: ChildProcess | undefined
 
@@ -65,16 +64,6 @@ export function findBinary (): string {
   const found = names.find(name => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0)
   if (found === undefined) throw new Error(`This test stops and starts a store of its own: put ${names.join(' or ')} on the PATH`)
   return found
-}
-
-export async function findFreePort (): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function ping (port: number): Promise<boolean> {
