@@ -54,6 +54,9 @@ function fail (error: unknown): never {
   process.exit(isSettings ? 2 : 1)
 }
 
+/** Milliseconds that requests under way get when a process stops: longer than any statement, shorter than a client that never ends its upload. */
+const lastRequestsTime = 10_000
+
 /**
  * Stops listening, and resolves when the requests under way have been answered. Needs an application made with
  * `return503OnClosing: false`: what still comes on an open connection is served.
@@ -61,10 +64,12 @@ function fail (error: unknown): never {
 export async function closeHttp (app: FastifyInstance): Promise<void> {
   // A connection that was in use when the close began would stay open, with nothing on it, until its keep-alive timeout.
   const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
+  const cut = setTimeout(() => app.server.closeAllConnections(), lastRequestsTime)
   try {
     await app.close()
   } finally {
     clearInterval(sweep)
+    clearTimeout(cut)
   }
 }
 

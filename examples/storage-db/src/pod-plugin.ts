@@ -4,6 +4,8 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createPool } from './database.ts'
 import { answerErrors } from './errors.ts'
+import { FanOutRecords } from './fan-out-records.ts'
+import { FanOut } from './fan-out.ts'
 import { PodMembership } from './pod-membership.ts'
 import { PoolManager } from './pool-manager.ts'
 import type { PodSettings } from './settings.ts'
@@ -23,6 +25,7 @@ export interface Pod {
   readonly membership: PodMembership
   readonly pools: PoolManager
   readonly transactions: Transactions
+  readonly fanOut: FanOut
 }
 
 declare module 'fastify' {
@@ -44,14 +47,17 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
     createPool: () => createPool(database, settings.poolMax, settings.poolIdle, onPoolError),
     poolIdle: settings.poolIdle,
     saturationWait: settings.fanOutWait,
-    onSaturated: () => {}
+    onSaturated: (tenantId): void => { fanOut.onSaturated(tenantId) }
   })
   const membership = new PodMembership({ settings, getLoad: () => pools.openCount, onSuperseded, log: app.log })
   const store = new TenantStore(pools, tenants, database.statementTimeout)
   const transactions = new Transactions({ settings, store, tenants, membership, log: app.log })
 
-  app.decorate('pod', { membership, pools, transactions })
+  const fanOut = new FanOut({ settings, catalogue, records: new FanOutRecords(database.schemaPrefix), tenants, pools, membership, log: app.log })
+
+  app.decorate('pod', { membership, pools, transactions, fanOut })
   app.addHook('onClose', async () => {
+    fanOut.stop()
     await Promise.all([pools.close(), catalogue.end(), membership.close()])
   })
   await tenants.prepare()

@@ -11,7 +11,7 @@ export interface PoolManagerOptions {
   readonly poolIdle: number
   readonly saturationWait: number
   /** All connections of the tenant are in use, and a request has been waiting for one for `saturationWait`. */
-  readonly onSaturated: (tenantId: string) => void
+  readonly onSaturated: (tenantId: string) => unknown
   readonly now?: () => number
 }
 
