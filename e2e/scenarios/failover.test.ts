@@ -5,7 +5,7 @@ import { kinds, setWorld } from '../support/world.ts'
 
 for (const kind of kinds) {
   test(`failover, ${kind}: the destinations of a pod that is killed under load are served by others, and nothing is lost`, async t => {
-    const world = await setWorld(t, { kind, ttl: 2 })
+    const world = await setWorld(t, { kind, ttl: 2, cacheTtl: 60_000 })
     const load = await startLoad(world)
     await load.progress()
     const victim = await world.ownerOf('destination-1')

@@ -6,10 +6,12 @@ import { startLoad, startStatefulLoad } from '../support/start-load.ts'
 import { kinds, setWorld } from '../support/world.ts'
 
 const ttl = 2
+// Nothing refuses a connection here: what a coordinator remembers of the pod must not outlive its record.
+const cacheTtl = 60_000
 
 for (const kind of kinds) {
   test(`paused pod, ${kind}: a pod that is stopped past its ttl under load is replaced, and does no harm when it goes on`, async t => {
-    const world = await setWorld(t, { kind, ttl })
+    const world = await setWorld(t, { kind, ttl, cacheTtl })
     const load = await startLoad(world)
     await load.progress()
     const sleeper = await world.ownerOf('destination-1')
@@ -35,7 +37,7 @@ for (const kind of kinds) {
 }
 
 test('paused pod, stateful: what lay in its sockets when it goes on is not served from its old memory', async t => {
-  const world = await setWorld(t, { kind: 'stateful', ttl })
+  const world = await setWorld(t, { kind: 'stateful', ttl, cacheTtl })
   const load = await startStatefulLoad(world)
   await load.progress()
   const sleeper = await world.ownerOf('destination-1')

@@ -8,6 +8,8 @@ import { atClose, hasFailed } from './closing.ts'
 
 const readyDeadlineMs = 20_000
 const exitDeadlineMs = 30_000
+/** Characters of a process's stderr that are printed for a failed test: the last ones. */
+const printedLength = 4000
 
 export interface ProcessOptions {
   /** How it is called in messages; the memberId of a pod. */
@@ -47,7 +49,8 @@ export class TestProcess {
   constructor (options: ProcessOptions) {
     this.options = options
     this.name = options.name
-    this.#child = spawn(process.execPath, [options.file], { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    // The channel is there for its end: a test that is killed cannot end its processes, they notice.
+    this.#child = spawn(process.execPath, [options.file], { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
     running.add(this.#child)
     this.#child.stdout?.setEncoding('utf8').on('data', text => { this.#stdout += text })
     this.#child.stderr?.setEncoding('utf8').on('data', text => { this.#stderr += text })
@@ -69,6 +72,11 @@ export class TestProcess {
   get crash (): string | undefined {
     if (this.#isEndWanted || this.#isAlive()) return undefined
     return `${this.name} ended by itself (${this.#child.signalCode ?? `exit code ${this.#child.exitCode}`})`
+  }
+
+  /** Waits for its end, and for the last it printed. */
+  async ended (): Promise<void> {
+    await this.#closed
   }
 
   /** Waits for its line of JSON. */
@@ -131,8 +139,9 @@ export async function startProcess (t: TestContext, options: ProcessOptions): Pr
   const started = new TestProcess(options)
   atClose(t, async () => {
     const { crash } = started
+    if (crash !== undefined) await started.ended()
     // What it printed matters only when something went wrong: Valkey being away, for one, is logged by design.
-    if ((crash !== undefined || hasFailed(t)) && started.stderr !== '') t.diagnostic(`${started.name} printed:\n${started.stderr}`)
+    if ((crash !== undefined || hasFailed(t)) && started.stderr !== '') t.diagnostic(`${started.name} printed:\n${started.stderr.slice(-printedLength)}`)
     if (crash !== undefined) throw new Error(crash)
     if (started.state !== 'gone') await started.kill()
   })

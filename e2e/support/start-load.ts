@@ -46,7 +46,7 @@ async function start<T extends Traffic> (world: World, { destinations = 12, lane
   const findings = new Findings()
   const traffic = make({ client: world.parts.client, findings, landing: world.landing, destinationIds })
   await traffic.prepare(world.urls[0] ?? '')
-  const load = new Load({ traffic, findings, coordinators: () => world.urls, lanes: lanes ?? destinationIds.length, paceMs: pace, readShare: reads })
+  const load = new Load({ traffic, findings, coordinators: () => world.urls, check: () => world.check(), lanes: lanes ?? destinationIds.length, paceMs: pace, readShare: reads })
   world.onClose(() => load.stop())
   return load
 }

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { Redis } from 'iovalkey'
 import type pg from 'pg'
 import { Registry } from '../../src/index.ts'
 import type { BoundPod } from '../../src/index.ts'
@@ -19,6 +18,7 @@ import { startOwnPostgres } from './own-postgres.ts'
 import type { OwnPostgres } from './own-postgres.ts'
 import { startProcess } from './processes.ts'
 import type { TestProcess } from './processes.ts'
+import { removeKeys } from './remove-keys.ts'
 import { connectDatabase, createNumberTables, dropSchemas, randomName } from './storage.ts'
 import type { NumberTables } from './storage.ts'
 import type { Traffic } from './traffic.ts'
@@ -191,6 +191,13 @@ export class World {
     this.#releases.get(what)?.()
   }
 
+  /** Throws when a process has ended by itself. */
+  check (): void {
+    for (const { crash, stderr } of [...this.pods, ...this.coordinators]) {
+      if (crash !== undefined) throw new Error(`${crash}:\n${stderr}`)
+    }
+  }
+
   /** Before the processes go: a load must not go on without them. */
   onClose (close: () => unknown): void {
     atClose(this.#t, close)
@@ -236,16 +243,4 @@ function requireUrl (name: string): string {
   const url = process.env[name]
   if (url === undefined || url === '') throw new Error(`${name} is not set: run the test by npm run test:e2e`)
   return url
-}
-
-async function removeKeys (url: string, keyPrefix: string): Promise<void> {
-  const client = new Redis(url, { maxRetriesPerRequest: 1 })
-  client.on('error', () => {})
-  try {
-    for await (const names of client.scanStream({ match: `${keyPrefix}:*`, count: 1000 })) {
-      if (names.length > 0) await client.unlink(...names)
-    }
-  } finally {
-    client.disconnect()
-  }
 }

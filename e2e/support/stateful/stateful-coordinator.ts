@@ -4,8 +4,10 @@
 import Fastify from 'fastify'
 import coordinatorPlugin, { proxyVia } from '@platformatic/coordinator'
 import type { StrategyName } from '@platformatic/coordinator'
+import { endWithParent } from './end-with-parent.ts'
 import { number, text } from './settings.ts'
 
+endWithParent()
 const isRandom = text('ROUTER', 'owner') === 'random'
 const app = Fastify({ logger: { level: text('LOG_LEVEL', 'warn'), stream: process.stderr } })
 

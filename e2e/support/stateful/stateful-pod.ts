@@ -20,13 +20,20 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Server as NetServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Member } from '@platformatic/coordinator'
 import pg from 'pg'
+import { endWithParent } from './end-with-parent.ts'
 import { Lease } from './lease.ts'
 import { Numbers, Refused } from './numbers.ts'
 import { number, text } from './settings.ts'
 
+/** Milliseconds for which open connections are answered once the port is closed. */
+const lastAnswersMs = 300
+
+endWithParent()
 const memberId = text('MEMBER_ID')
 const ttl = number('TTL', 10)
 const heartbeatMs = number('HEARTBEAT', ttl * 1000 / 3)
@@ -94,7 +101,12 @@ async function leave (): Promise<void> {
   for (const destinationId of numbers.held()) numbers.drop(destinationId)
   await lease.stop()
   await member.deregister().catch(() => {})
-  server.close()
+  // The port alone: what comes on an open connection is still refused by an answer, the last on it. Cut off, the coordinator could not tell
+  // whether its request was carried out.
+  const closed = once(server, 'close')
+  NetServer.prototype.close.call(server)
+  await sleep(lastAnswersMs)
+  server.closeIdleConnections()
   setTimeout(() => server.closeAllConnections(), 2000).unref()
-  await Promise.all([once(server, 'close'), member.close(), pool.end()])
+  await Promise.all([closed, member.close(), pool.end()])
 }
