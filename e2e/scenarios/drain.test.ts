@@ -4,7 +4,7 @@ import { startLoad } from '../support/start-load.ts'
 import { kinds, setWorld } from '../support/world.ts'
 
 // So long that what happens within a drain is no work of an expired record.
-const ttl = 20
+const ttl = 60
 
 for (const kind of kinds) {
   test(`drain, ${kind}: a pod that is asked to leave under load ends its work, hands its destinations on, and exits`, async t => {
