@@ -1,7 +1,15 @@
 import type { TestContext } from 'node:test'
 
 type Close = () => unknown
-const closings = new WeakMap<TestContext, Close[]>()
+
+interface Closing {
+  readonly all: Close[]
+  readonly errors: unknown[]
+  /** Another hook, behind those of the test's own services, throws what was collected. */
+  isToldLater: boolean
+}
+
+const closings = new WeakMap<TestContext, Closing>()
 
 /**
  * Has things closed after the test, the last made first, each of them whatever became of the others: a process that crashed must not save
@@ -11,23 +19,37 @@ const closings = new WeakMap<TestContext, Close[]>()
 export function atClose (t: TestContext, close: Close): void {
   const known = closings.get(t)
   if (known !== undefined) {
-    known.push(close)
+    known.all.push(close)
     return
   }
-  const all = [close]
-  closings.set(t, all)
+  const closing: Closing = { all: [close], errors: [], isToldLater: false }
+  closings.set(t, closing)
   t.after(async () => {
-    const errors: unknown[] = []
-    for (let next = all.pop(); next !== undefined; next = all.pop()) {
+    for (let next = closing.all.pop(); next !== undefined; next = closing.all.pop()) {
       try {
         await next()
       } catch (error) {
-        errors.push(error)
+        closing.errors.push(error)
       }
     }
-    if (errors.length === 1) throw errors[0]
-    if (errors.length > 1) throw new AggregateError(errors, errors.map(String).join('\n'))
+    if (!closing.isToldLater) tell(closing)
   })
+}
+
+/**
+ * Has the errors of the closing thrown here in the row of node's clean-ups, behind those that were asked for before: node runs none of
+ * those that come after one that throws, and a service of the test's own would stay, and keep the file from ending.
+ */
+export function tellErrorsHere (t: TestContext): void {
+  const closing = closings.get(t)
+  if (closing === undefined) return
+  closing.isToldLater = true
+  t.after(() => tell(closing))
+}
+
+function tell ({ errors }: Closing): void {
+  if (errors.length === 1) throw errors[0]
+  if (errors.length > 1) throw new AggregateError(errors, errors.map(String).join('\n'))
 }
 
 /** Whether the test has failed so far; asked in its clean-up. */

@@ -21,6 +21,7 @@ export interface LoggedWrite extends StoredNumber {
 export function connectDatabase (url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 2, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
+  pool.on('connect', client => { client.on('error', () => {}) }) // the pool listens to idle ones alone
   return pool
 }
 

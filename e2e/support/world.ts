@@ -10,7 +10,7 @@ import { startOwnStore } from '../../test/support/own-store.ts'
 import type { OwnStore } from '../../test/support/own-store.ts'
 import { Client } from './client.ts'
 import type { Reply } from './client.ts'
-import { atClose } from './closing.ts'
+import { atClose, tellErrorsHere } from './closing.ts'
 import { compileStateful } from './compile.ts'
 import { Landing } from './landing.ts'
 import type { Load } from './load.ts'
@@ -69,6 +69,7 @@ export async function setWorld (t: TestContext, options: WorldOptions): Promise<
   atClose(t, async () => { for (const close of late) await close() })
   const ownStore = options.store === 'own' ? await startOwnStore(t) : undefined
   const ownPostgres = options.postgres === 'own' ? await startOwnPostgres(t) : undefined
+  tellErrorsHere(t)
   const redisUrl = ownStore?.url ?? requireUrl('REDIS_URL')
   const pgUrl = ownPostgres?.url ?? requireUrl('PG_URL')
   const database = connectDatabase(pgUrl)

@@ -41,6 +41,8 @@ const heartbeatMs = number('HEARTBEAT', ttl * 1000 / 3)
 // Idle connections end with a restart of PostgreSQL, each with an 'error'.
 const pool = new pg.Pool({ connectionString: text('PG_URL'), max: number('POOL_MAX', 4), connectionTimeoutMillis: 2000 })
 pool.on('error', () => {})
+// The pool listens to idle connections alone. One that breaks in use fails its query, which is enough.
+pool.on('connect', client => { client.on('error', () => {}) })
 const numbers = new Numbers(pool, text('SCHEMA'), memberId)
 
 const server = createServer((request, response) => { serve(request, response).catch(error => response.destroy(error)) })
