@@ -9,7 +9,7 @@ import fp from 'fastify-plugin'
 import coordinatorPlugin from '@platformatic/coordinator'
 import { answerErrors } from './errors.ts'
 import type { CoordinatorSettings } from './settings.ts'
-import { maxBodyBytes } from './values.ts'
+import { isTenantId, maxBodyBytes } from './values.ts'
 
 export interface StorageCoordinatorOptions {
   readonly settings: CoordinatorSettings
@@ -18,7 +18,11 @@ export interface StorageCoordinatorOptions {
 interface TenantRoute { Params: { id: string } }
 interface LockRoute { Params: { lockId: string } }
 
+/** A tenant without a live pod gets one. */
 const heal = { claimOnMiss: true, reassignOrphans: true }
+
+/** What can be no tenant is refused here, with 400: to claim it first would leave a binding that no pod can give back. */
+const destinationFrom = ({ params }: FastifyRequest<TenantRoute>): string | undefined => isTenantId(params.id) ? params.id : undefined
 
 export const storageCoordinatorPlugin = fp(async (app: FastifyInstance, { settings }: StorageCoordinatorOptions) => {
   await app.register(coordinatorPlugin, {
@@ -35,10 +39,10 @@ export const storageCoordinatorPlugin = fp(async (app: FastifyInstance, { settin
   const { registry, lookupAndProxy, lookupAndDeregister, lookupLockAndProxy } = app.coordinator
   answerErrors(app)
 
-  const ofTenant = lookupAndProxy<TenantRoute>({ destinationFrom: request => request.params.id, ...heal, noPodStatus: 503 })
+  const ofTenant = lookupAndProxy<TenantRoute>({ destinationFrom, ...heal, noPodStatus: 503 })
+  // A delete too must reach a pod in any case: what has to go lies in PostgreSQL.
+  const deleteTenant = lookupAndDeregister<TenantRoute>({ destinationFrom, ...heal, noPodStatus: 503 })
   const ofLock = lookupLockAndProxy<LockRoute>({ lockFrom: request => request.params.lockId })
-  // A delete of what is bound to nobody, or to dead pods alone, would be answered without asking a pod: first it gets one that lives.
-  const deleteTenant = lookupAndDeregister<TenantRoute>({ destinationFrom: claimFirst })
   const limits = { bodyLimit: maxBodyBytes }
 
   app.get('/health', async () => ({ ok: true }))
@@ -57,12 +61,6 @@ export const storageCoordinatorPlugin = fp(async (app: FastifyInstance, { settin
   app.get('/transactions/:lockId/keys/:key', ofLock)
   app.post('/transactions/:lockId/commit', limits, ofLock)
   app.post('/transactions/:lockId/rollback', limits, ofLock)
-
-  async function claimFirst (request: FastifyRequest<TenantRoute>): Promise<string> {
-    const { id } = request.params
-    if (id !== '') await registry.resolveDestination(id, heal)
-    return id
-  }
 
   async function listPods () {
     const members = await registry.listLiveMembers()

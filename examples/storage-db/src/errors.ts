@@ -73,7 +73,8 @@ function answerError (error: unknown, request: FastifyRequest, reply: FastifyRep
   // Errors of Fastify (a body that is no JSON or too large) and of the coordinator library bring a status and a code of their own.
   const { statusCode = 500, code = 'STORAGE_FAILED', message } = error as Partial<FastifyError>
   if (error instanceof StorageError) {
-    if (statusCode >= 500) request.log.warn({ code, err: error.cause }, message)
+    // In one line: a PostgreSQL that is away brings as many of these as there are requests.
+    if (statusCode >= 500) request.log.warn({ code, cause: error.cause instanceof Error ? error.cause.message : undefined }, message)
   } else if (statusCode >= 500) {
     request.log.error({ code, err: error }, 'request failed')
   }

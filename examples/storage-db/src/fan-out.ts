@@ -31,7 +31,7 @@ const helpMargin = 1000
 const maxCalmUse = 0.5
 
 export interface FanOutOptions {
-  readonly settings: Pick<PodSettings, 'cacheTtl' | 'fanInCalm' | 'maxPodsPerTenant' | 'heartbeat'>
+  readonly settings: Pick<PodSettings, 'cacheTtl' | 'fanInCalm' | 'maxPodsPerTenant'>
   readonly catalogue: pg.Pool
   readonly records: FanOutRecords
   readonly tenants: Tenants
@@ -46,20 +46,10 @@ export class FanOut {
   readonly #attempted = new Set<string>()
   /** Since when, by our clock, this pod's share of a tenant has been calm. */
   readonly #calmSince = new Map<string, number>()
-  #look: NodeJS.Timeout | undefined
   #isLooking = false
 
   constructor (options: FanOutOptions) {
     this.#options = options
-  }
-
-  /** Looks at the tenants of several pods from now on, beside each heartbeat. */
-  start (): void {
-    this.#look = setInterval(() => this.lookAtAll(), this.#options.settings.heartbeat)
-  }
-
-  stop (): void {
-    clearInterval(this.#look)
   }
 
   /** Called while the tenant's connections here are all in use and requests have been waiting for one. Never rejects. */
@@ -73,7 +63,7 @@ export class FanOut {
     })
   }
 
-  /** Leaves the tenants that have been calm, where this pod is an extra one. Never rejects. */
+  /** Leaves the tenants that have been calm, where this pod is an extra one. Called beside each heartbeat; never rejects. */
   async lookAtAll (): Promise<void> {
     if (this.#isLooking || this.#options.membership.isDraining) return
     this.#isLooking = true

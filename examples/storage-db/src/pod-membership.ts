@@ -8,6 +8,8 @@ import type { PodSettings } from './settings.ts'
 export interface PodMembershipOptions {
   readonly settings: PodSettings
   readonly getLoad: () => number
+  /** What else there is to do now and then, after a heartbeat, until the pod drains. */
+  readonly onHeartbeat: () => unknown
   /** Another process registered this memberId: nothing is sent here any more. */
   readonly onSuperseded: () => void
   readonly log: FastifyBaseLogger
@@ -43,7 +45,7 @@ export class PodMembership {
 
   /** Makes the pod live: from here on it gets tenants. */
   async join (address: string): Promise<void> {
-    const { settings, getLoad } = this.#options
+    const { settings, getLoad, onHeartbeat } = this.#options
     this.#member = new Member({
       ...this.#storeOptions(),
       memberId: settings.memberId,
@@ -53,7 +55,10 @@ export class PodMembership {
       loadPerBinding: 1 // a tenant opens one connection with its first request
     })
     await this.#member.register()
-    this.#heartbeat = setInterval(() => this.#member?.heartbeat(), settings.heartbeat)
+    this.#heartbeat = setInterval(async () => {
+      await this.#member?.heartbeat() // never rejects
+      if (!this.#isDraining) onHeartbeat()
+    }, settings.heartbeat)
   }
 
   /** The member, once joined. */

@@ -9,6 +9,7 @@ import { FanOut } from './fan-out.ts'
 import { PodMembership } from './pod-membership.ts'
 import { PoolManager } from './pool-manager.ts'
 import type { PodSettings } from './settings.ts'
+import { TenantBindings } from './tenant-bindings.ts'
 import { tenantRoutes } from './tenant-routes.ts'
 import { TenantStore } from './tenant-store.ts'
 import { Tenants } from './tenants.ts'
@@ -25,7 +26,6 @@ export interface Pod {
   readonly membership: PodMembership
   readonly pools: PoolManager
   readonly transactions: Transactions
-  readonly fanOut: FanOut
 }
 
 declare module 'fastify' {
@@ -49,15 +49,23 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
     saturationWait: settings.fanOutWait,
     onSaturated: (tenantId): void => { fanOut.onSaturated(tenantId) }
   })
-  const membership = new PodMembership({ settings, getLoad: () => pools.openCount, onSuperseded, log: app.log })
+  const membership = new PodMembership({
+    settings,
+    getLoad: () => pools.openCount,
+    onHeartbeat: async () => {
+      await fanOut.lookAtAll()
+      await bindings.resolveDoubts()
+    },
+    onSuperseded,
+    log: app.log
+  })
   const store = new TenantStore(pools, tenants, database.statementTimeout)
+  const bindings = new TenantBindings(tenants, membership)
   const transactions = new Transactions({ settings, store, tenants, membership, log: app.log })
-
   const fanOut = new FanOut({ settings, catalogue, records: new FanOutRecords(database.schemaPrefix), tenants, pools, membership, log: app.log })
 
-  app.decorate('pod', { membership, pools, transactions, fanOut })
+  app.decorate('pod', { membership, pools, transactions })
   app.addHook('onClose', async () => {
-    fanOut.stop()
     await Promise.all([pools.close(), catalogue.end(), membership.close()])
   })
   await tenants.prepare()
@@ -66,7 +74,7 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
   acceptEmptyBodies(app)
   answerErrors(app)
   app.get('/health', async (_request, reply) => reply.code(membership.isDraining ? 503 : 200).send({ memberId, draining: membership.isDraining }))
-  await app.register(tenantRoutes, { tenants, store, membership, transactions })
+  await app.register(tenantRoutes, { store, bindings, pools, transactions })
   await app.register(transactionRoutes, { transactions })
 }, { name: 'storage-db-pod', fastify: '5.x' })
 

@@ -23,10 +23,9 @@ runProcess(async askToStop => {
   await app.register(podPlugin, { settings, onSuperseded: askToStop })
   await app.listen({ host: settings.host, port: settings.port })
 
-  const { membership, transactions, fanOut } = app.pod
+  const { membership, transactions } = app.pod
   const address = settings.address ?? listeningAddress(app)
   await membership.join(address)
-  fanOut.start()
 
   return {
     announcement: { address: listeningAddress(app), memberId: settings.memberId },

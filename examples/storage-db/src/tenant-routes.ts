@@ -4,18 +4,17 @@ import type { FastifyInstance } from 'fastify'
 import { watchClient } from './client.ts'
 import { StorageError, isStorageError } from './errors.ts'
 import { deleteKey, getKey, listKeys, putKey } from './keys.ts'
-import type { PodMembership } from './pod-membership.ts'
+import type { PoolManager } from './pool-manager.ts'
+import type { TenantBindings } from './tenant-bindings.ts'
 import type { TenantStore } from './tenant-store.ts'
-import type { Tenants } from './tenants.ts'
 import { readIsolationLevel } from './transaction-routes.ts'
 import type { Transactions } from './transactions.ts'
-import { Turns } from './turns.ts'
 import { checkKey, checkTenantId, decodeValue, encodeValue } from './values.ts'
 
 export interface TenantRoutesOptions {
-  readonly tenants: Tenants
   readonly store: TenantStore
-  readonly membership: PodMembership
+  readonly bindings: TenantBindings
+  readonly pools: PoolManager
   readonly transactions: Transactions
 }
 
@@ -26,30 +25,17 @@ interface ListRoute extends TenantRoute { Querystring: { after?: unknown, limit?
 const maxPage = 1000
 const defaultPage = 100
 
-export async function tenantRoutes (app: FastifyInstance, { tenants, store, membership, transactions }: TenantRoutesOptions): Promise<void> {
-  // What changes the binding of one tenant goes one after another. Otherwise a request that found no tenant could give the binding back
-  // right after another one had created the tenant, and relied on it.
-  const turns = new Turns()
-
+export async function tenantRoutes (app: FastifyInstance, { store, bindings, pools, transactions }: TenantRoutesOptions): Promise<void> {
   app.post<TenantRoute>('/tenants/:id', async (request, reply) => {
     const id = checkTenantId(request.params.id)
-    const status = await turns.run(id, async () => {
-      const status = await tenants.create(id)
-      await membership.bindIfFree(id)
-      return status
-    })
+    const status = await bindings.create(id)
     return reply.code(status === 'created' ? 201 : 200).send({ id })
   })
 
   app.delete<TenantRoute>('/tenants/:id', async (request, reply) => {
     const id = checkTenantId(request.params.id)
     await transactions.endAll(id)
-    await turns.run(id, async () => {
-      const existed = await tenants.drop(id)
-      // The coordinator does so too when it hears of the 204, if it is still there by then.
-      await membership.forget(id)
-      if (!existed) throw new StorageError('STORAGE_TENANT_NOT_FOUND')
-    })
+    if (!await bindings.drop(id)) throw new StorageError('STORAGE_TENANT_NOT_FOUND')
     return reply.code(204).send()
   })
 
@@ -88,13 +74,11 @@ export async function tenantRoutes (app: FastifyInstance, { tenants, store, memb
     return reply.code(201).send({ lockId, idleTimeout: transactions.idleTimeout, expiresAt })
   })
 
-  // Whatever was asked of a tenant that is not there, the coordinator has claimed it for this pod first: a binding that nobody needs.
+  // Whatever was asked, and refused for whatever reason: the coordinator has claimed the tenant for this pod first. Where the pod has not
+  // seen that there is such a tenant it looks, so that made-up ids leave no bindings behind.
   app.addHook<TenantRoute>('onError', async (request, _reply, error) => {
-    if (!isStorageError(error, 'STORAGE_TENANT_NOT_FOUND')) return
     const { id } = request.params
-    await turns.run(id, async () => {
-      if (!await tenants.exists(id)) await membership.giveBack(id)
-    }).catch(error => request.log.warn({ err: error }, 'could not look whether to give a tenant back'))
+    if (isStorageError(error, 'STORAGE_TENANT_NOT_FOUND') || !pools.isOpened(id)) await bindings.giveBackIfMissing(id)
   })
 }
 

@@ -26,13 +26,17 @@ export const maxNameBytes = 2048
  * six for one.
  */
 export const maxBodyBytes = Math.ceil(maxValueBytes / 3) * 4 * 6 + 1024
-/** Characters of a path parameter, decoded. */
-export const maxParamLength = maxNameBytes
+/** Characters of a path parameter: as many as the head of a request may have, so that what is too long is refused here, by its name. */
+export const maxParamLength = 16 * 1024
 
 /** @throws STORAGE_INVALID_TENANT */
 export function checkTenantId (id: unknown): string {
-  if (!isName(id)) throw new StorageError('STORAGE_INVALID_TENANT', { message: `Expected a tenant id of ${nameRule}` })
+  if (!isTenantId(id)) throw new StorageError('STORAGE_INVALID_TENANT', { message: `Expected a tenant id of ${nameRule}` })
   return id
+}
+
+export function isTenantId (id: unknown): id is string {
+  return isName(id)
 }
 
 /** @throws STORAGE_INVALID_KEY */

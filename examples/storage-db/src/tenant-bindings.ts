@@ -1,0 +1,65 @@
+// What this pod changes of the bindings of tenants, in an order that holds for each of them.
+//
+// Every request for a tenant claims it for some pod, before anybody knows whether there is such a tenant. The pod that finds none gives the
+// binding back. In between another request may create the tenant, and rely on the binding: so what changes one tenant goes one after another.
+
+import type { PodMembership } from './pod-membership.ts'
+import type { Tenants } from './tenants.ts'
+import { Turns } from './turns.ts'
+import { isTenantId } from './values.ts'
+
+/** Bindings to look at again, at most; what is beyond is looked at with the next request for it. */
+const maxDoubtful = 10_000
+
+export class TenantBindings {
+  readonly #tenants: Tenants
+  readonly #membership: PodMembership
+  readonly #turns = new Turns()
+  /** Tenants that were asked for while PostgreSQL was away: whether they exist is not known yet. */
+  readonly #doubtful = new Set<string>()
+
+  constructor (tenants: Tenants, membership: PodMembership) {
+    this.#tenants = tenants
+    this.#membership = membership
+  }
+
+  async create (tenantId: string): Promise<'created' | 'present'> {
+    return await this.#turns.run(tenantId, async () => {
+      const status = await this.#tenants.create(tenantId)
+      await this.#membership.bindIfFree(tenantId)
+      return status
+    })
+  }
+
+  /** False when there is no such tenant. */
+  async drop (tenantId: string): Promise<boolean> {
+    return await this.#turns.run(tenantId, async () => {
+      const existed = await this.#tenants.drop(tenantId)
+      // The coordinator does so too when it hears of the 204, if it is still there by then.
+      if (existed) await this.#membership.forget(tenantId)
+      return existed
+    })
+  }
+
+  /** Gives a tenant back if there is no such tenant; later, if that cannot be found out now. Never rejects. */
+  async giveBackIfMissing (tenantId: string): Promise<void> {
+    // No coordinator claims what is no tenant id, and PostgreSQL could not look for it.
+    if (!isTenantId(tenantId)) return
+    await this.#turns.run(tenantId, async () => {
+      this.#doubtful.delete(tenantId)
+      try {
+        if (!await this.#tenants.exists(tenantId)) await this.#membership.giveBack(tenantId)
+      } catch {
+        if (this.#doubtful.size < maxDoubtful) this.#doubtful.add(tenantId)
+      }
+    })
+  }
+
+  /** Looks again at those it could not look at. Called now and then. */
+  async resolveDoubts (): Promise<void> {
+    for (const tenantId of [...this.#doubtful]) {
+      await this.giveBackIfMissing(tenantId)
+      if (this.#doubtful.has(tenantId)) return // PostgreSQL is still away
+    }
+  }
+}
