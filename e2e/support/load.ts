@@ -10,7 +10,7 @@ export interface LoadOptions<T extends Traffic = Traffic> {
   /** Addresses of the coordinators, as they are at the moment. */
   coordinators: () => string[]
   /** Throws when a process has ended by itself: then there is nothing to wait for. */
-  check: () => void
+  check?: () => void
   /** Requests under way at once; each lane has units of its own, so that no unit has two. */
   lanes: number
   /** Milliseconds a lane rests after an answer. */
@@ -55,7 +55,7 @@ export class Load<T extends Traffic = Traffic> {
     const calledAt = performance.now()
     const waiting = new Set(destinationIds)
     await until(() => {
-      this.#options.check()
+      this.#options.check?.()
       for (const id of waiting) {
         if ((this.#writes.get(id)?.sentAt ?? 0) >= calledAt) waiting.delete(id)
       }
@@ -67,7 +67,7 @@ export class Load<T extends Traffic = Traffic> {
   async requests (count: number, deadlineMs = 30_000): Promise<void> {
     const goal = this.figures.requests + count
     await until(() => {
-      this.#options.check()
+      this.#options.check?.()
       return this.figures.requests >= goal
     }, `${count} more requests were answered`, deadlineMs)
   }
