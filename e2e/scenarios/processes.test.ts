@@ -41,7 +41,7 @@ test('processes: one that says something else than that it is ready is reported'
 })
 
 test('processes: one that ends by itself fails the test, with what it printed', async t => {
-  const { start, end, told } = setStage(t, `${ready}; process.stdin.on('data', () => {}); setTimeout(() => { console.error('oh'); process.exit(0) }, 50)`)
+  const { start, end, told } = setStage(t, `${ready}; setTimeout(() => { console.error('oh'); process.exit(0) }, 50)`)
   const started = await start()
   await until(() => started.crash !== undefined, 'it ended')
   await assert.rejects(end(), /it ended by itself \(exit code 0\)/)
@@ -68,7 +68,7 @@ test('processes: one that is paused is killed as well', async t => {
 })
 
 test('processes: terminate() fails when the exit code is not 0', async t => {
-  const good = await setStage(t, `${ready}; ${forEver}; process.on('SIGTERM', () => process.exit(0))`).start()
+  const good = await setStage(t, `process.on('SIGTERM', () => process.exit(0)); ${ready}; ${forEver}`).start()
   assert.equal((await good.terminate()).code, 0)
   assert.equal(good.state, 'gone')
   const bad = await setStage(t, `${ready}; ${forEver}`).start()
@@ -77,7 +77,7 @@ test('processes: terminate() fails when the exit code is not 0', async t => {
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
   test(`processes: a test file that ends with ${signal} leaves none behind`, async t => {
-    const { file } = setStage(t, `${ready}; ${forEver}; process.once('disconnect', () => process.exit())`)
+    const { file } = setStage(t, `process.once('disconnect', () => process.exit()); ${ready}; ${forEver}`)
     const support = fileURLToPath(new URL('../support/processes.ts', import.meta.url))
     const script = `
       const { startProcess } = await import(${JSON.stringify(support)})
