@@ -75,7 +75,8 @@ export class Lease {
    * not have heard of it. One ttl later both are over: every other pod has compared what it holds, or its lease has ended.
    */
   isQuiet (): boolean {
-    return performance.now() < this.#quietUntil
+    // From the beat that restored the record, and not only from the comparison after it: from then on others may claim for this pod.
+    return this.#wasLost || performance.now() < this.#quietUntil
   }
 
   async #sendBeat (): Promise<void> {
