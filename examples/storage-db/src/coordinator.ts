@@ -3,7 +3,7 @@
 
 import Fastify from 'fastify'
 import { storageCoordinatorPlugin } from './coordinator-plugin.ts'
-import { closeHttp, listeningAddress, runProcess } from './lifecycle.ts'
+import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { readCoordinatorSettings } from './settings.ts'
 import { maxParamLength } from './values.ts'
 
@@ -15,6 +15,7 @@ runProcess(async () => {
     return503OnClosing: false
   })
   await app.register(storageCoordinatorPlugin, { settings })
+  watchConnections(app)
   await app.listen({ host: settings.host, port: settings.port })
 
   return {

@@ -1,7 +1,8 @@
 // What the two processes have in common: one line of JSON when ready, a graceful stop on SIGTERM and SIGINT, and the exit codes:
 // 0 after a stop, 1 when something failed, 2 for settings that cannot be used.
 
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { SettingsError } from './settings.ts'
 
@@ -62,8 +63,12 @@ const lastRequestsTime = 10_000
  * `return503OnClosing: false`: what still comes on an open connection is served.
  */
 export async function closeHttp (app: FastifyInstance): Promise<void> {
-  // A connection that was in use when the close began would stay open, with nothing on it, until its keep-alive timeout.
-  const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
+  // A connection that was in use when the close began would stay open, with nothing on it, until its keep-alive timeout. And node takes for
+  // idle only what has had a request: one that was opened ahead, or whose request was given up before it was sent, would stay as well.
+  const sweep = setInterval(() => {
+    app.server.closeIdleConnections()
+    for (const socket of unused.get(app) ?? []) socket.destroy()
+  }, 50)
   const cut = setTimeout(() => app.server.closeAllConnections(), lastRequestsTime)
   try {
     await app.close()
@@ -71,6 +76,19 @@ export async function closeHttp (app: FastifyInstance): Promise<void> {
     clearInterval(sweep)
     clearTimeout(cut)
   }
+}
+
+const unused = new WeakMap<FastifyInstance, Set<Socket>>()
+
+/** Keeps count of the connections on which no request has come yet, for `closeHttp`. Call it before the application listens. */
+export function watchConnections (app: FastifyInstance): void {
+  const sockets = new Set<Socket>()
+  unused.set(app, sockets)
+  app.server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  app.server.on('request', ({ socket }: IncomingMessage) => sockets.delete(socket))
 }
 
 /** The URL of an application that listens on TCP. */

@@ -2,7 +2,7 @@
 
 import Fastify from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { closeHttp, listeningAddress, runProcess } from './lifecycle.ts'
+import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { podPlugin } from './pod-plugin.ts'
 import { readPodSettings } from './settings.ts'
 import { maxBodyBytes, maxParamLength } from './values.ts'
@@ -21,6 +21,7 @@ runProcess(async askToStop => {
     return503OnClosing: false
   })
   await app.register(podPlugin, { settings, onSuperseded: askToStop })
+  watchConnections(app)
   await app.listen({ host: settings.host, port: settings.port })
 
   const { membership, transactions } = app.pod
