@@ -6,6 +6,7 @@ import test from 'node:test'
 import { until } from '../../test/support/store.ts'
 import { BindingWatch } from '../support/binding-watch.ts'
 import { Saturation } from '../support/saturation.ts'
+import { settleOthers } from '../support/settle-others.ts'
 import { startStorageLoad } from '../support/start-load.ts'
 import { setWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
@@ -79,7 +80,7 @@ test('fan-out, storage-db: a tenant that saturates its pod gets a second one und
 test('fan-out, storage-db: the original pod of a tenant is killed while it is fanned out, the extra one serves on, and stays', async t => {
   // Longer than the ttl: as long as the record of the killed pod lasts, the extra one takes it for the one that stays. Were it calm for
   // FAN_IN_CALM by then it would go, and the next request give the tenant to some pod, as after any failover.
-  const [ttl, fanInCalm] = [4, 7000]
+  const [ttl, fanInCalm] = [6, 9000]
   const world = await setWorld(t, {
     kind: 'storage-db',
     ttl,
@@ -99,18 +100,19 @@ test('fan-out, storage-db: the original pod of a tenant is killed while it is fa
 
   await original.kill()
   const killedAt = performance.now()
-  // Before its record ends, so by nothing but the extra pod: nobody waits for the ttl here, as the other tenants of the killed pod do.
-  await load.progress(['hot'])
+  // Before its record ends, so by nothing but the extra pod: nobody waits for the ttl here, as the other tenants of the killed pod do. What
+  // saturates the extra pod as well ends, or requests would wait for connections instead.
+  await Promise.all([saturation.stop(), load.progress(['hot'])])
   const servedOnMs = performance.now() - killedAt
   assert.ok((await world.binding('hot')).some(({ memberId, isLive }) => memberId === original.name && isLive), `the record of ${original.name} had ended by then`)
   assert.equal(load.servedBy('hot'), extra)
-  await saturation.stop()
   const calmedAt = performance.now()
   await load.progress()
   // It has had the time to leave, were it not for being the only one.
   await until(() => { world.check(); return performance.now() - calmedAt > fanInCalm + 1500 }, 'FAN_IN_CALM is over', 30_000)
   await load.progress()
   await watch.stop()
+  await settleOthers(world, load)
   await saturation.readBack()
   await world.finish(load, 'fanned out, original killed', { affected, extra: { 'served on after ms': servedOnMs, 'gap of the tenant ms': load.figures.longestGap(['hot']) } })
 

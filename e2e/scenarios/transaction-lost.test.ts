@@ -8,6 +8,7 @@ import { until } from '../../test/support/store.ts'
 import type { Reply } from '../support/client.ts'
 import type { Load } from '../support/load.ts'
 import type { TestProcess } from '../support/processes.ts'
+import { settleOthers } from '../support/settle-others.ts'
 import { startStorageLoad } from '../support/start-load.ts'
 import type { StorageTraffic } from '../support/storage-traffic.ts'
 import { beginTransaction, NotBegun, readEverywhere } from '../support/storage-transaction.ts'
@@ -75,7 +76,7 @@ async function killed (t: TestContext, what: string, { ttl, happens }: { ttl: nu
   for (const { tenantId, values } of [...open, ...late]) {
     for (const key of values.keys()) assert.deepEqual([...await readEverywhere(world, load.traffic.values, tenantId, key)], [null])
   }
-  await settle(world, load)
+  await settleOthers(world, load)
   for (const { tenantId, values } of [...racing, ...late]) {
     for (const key of values.keys()) await readEverywhere(world, load.traffic.values, tenantId, key)
   }
@@ -212,14 +213,4 @@ async function judge (world: World, load: Load<StorageTraffic>, transactions: re
     else assert.fail(`a commit got ${reply.status} ${codeOf(reply.body)}`)
   }
   return { unanswered, there }
-}
-
-/** Writes what is uncertain again, until that settles it: a commit that came through late would show as a value that was overwritten. */
-async function settle (world: World, load: Load<StorageTraffic>): Promise<void> {
-  await until(async () => {
-    world.check()
-    const units = load.traffic.uncertain.map(name => name.split('/')).filter(([, key]) => !load.traffic.units.some(unit => unit.key === key))
-    for (const [destinationId = '', key = ''] of units) await load.traffic.write(world.urls[0] ?? '', { destinationId, key })
-    return units.length === 0
-  }, 'later writes have settled what the lost commits left open')
 }

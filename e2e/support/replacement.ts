@@ -5,7 +5,7 @@ import type { TestProcess } from './processes.ts'
 import type { World } from './world.ts'
 
 /** First touches that a drain goes on for. */
-const touchesPerDrain = 12
+const touchesPerDrain = 8
 
 /** Has a pod that is asked to leave wait for something. @returns lets it go */
 export type Hold = (leaver: TestProcess) => Promise<() => Promise<void>>
