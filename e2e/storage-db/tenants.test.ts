@@ -10,6 +10,9 @@ import { Tenants } from '../../examples/storage-db/src/tenants.ts'
 import { atClose } from '../support/closing.ts'
 import { Scene, withResolvers } from './support/scene.ts'
 
+/** A client that waits for its answer. */
+const stays = (): boolean => false
+
 /** What two pods know of tenants: each has connections of its own. */
 async function openTwo (t: TestContext): Promise<{ scene: Scene, first: Tenants, second: Tenants }> {
   const scene = new Scene(t)
@@ -54,7 +57,7 @@ test('migrate: a step that fails takes the whole migration back', async t => {
 
 test('create: of 40 callers on two pods one creates, and there is one schema', async t => {
   const { scene, first, second } = await openTwo(t)
-  const statuses = await Promise.all(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? first : second).create('acme')))
+  const statuses = await Promise.all(Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? first : second).create('acme', stays)))
   assert.deepEqual(statuses.filter(status => status === 'created').length, 1)
   assert.deepEqual(new Set(statuses), new Set(['created', 'present']))
   const { rows } = await scene.database.query(`SELECT id, schema, version FROM ${scene.schemaPrefix}.tenants`)
@@ -66,14 +69,14 @@ test('create and drop at once on two pods: one after another, and what is left f
   for (let round = 0; round < 5; round++) {
     const results = await Promise.all(Array.from({ length: 12 }, (_, i) => {
       const tenants = i % 3 === 0 ? first : second
-      return i % 2 === 0 ? tenants.create('acme') : tenants.drop('acme')
+      return i % 2 === 0 ? tenants.create('acme', stays) : tenants.drop('acme', stays)
     }))
     const [created, dropped] = [results.filter(result => result === 'created').length, results.filter(result => result === true).length]
     const exists = await first.exists('acme')
     assert.equal(created - dropped, exists ? 1 : 0)
     const { rows } = await scene.database.query('SELECT to_regclass($1) IS NOT NULL AS exists', [`${scene.schemaOf('acme')}.entries`])
     assert.deepEqual(rows, [{ exists }])
-    await first.drop('acme')
+    await first.drop('acme', stays)
   }
 })
 
@@ -90,13 +93,13 @@ test('open: brings a schema of an earlier version up to date, once for any numbe
 
 test('drop: waits for no transaction that is idle on another pod, and breaks it off', async t => {
   const { scene, first } = await openTwo(t)
-  await first.create('acme')
+  await first.create('acme', stays)
   const idle = await openPool(t, scene, 'pod-9').connect()
   let lost: Error | undefined
   idle.on('error', error => { lost = error })
   await idle.query('BEGIN')
   await idle.query(`INSERT INTO ${scene.schemaOf('acme')}.entries VALUES ('k', 'v', 'text')`)
-  assert.equal(await first.drop('acme'), true)
+  assert.equal(await first.drop('acme', stays), true)
   await assert.rejects(idle.query('COMMIT'))
   assert.ok(lost)
   idle.release(true)
@@ -105,15 +108,15 @@ test('drop: waits for no transaction that is idle on another pod, and breaks it 
 
 test('drop: leaves a transaction of other software alone, and says that the tenant is busy', async t => {
   const { scene, first } = await openTwo(t)
-  await first.create('acme')
+  await first.create('acme', stays)
   const client = await scene.database.connect()
   await client.query('BEGIN')
   await client.query(`SELECT FROM ${scene.schemaOf('acme')}.entries`)
-  await assert.rejects(first.drop('acme'), { code: 'STORAGE_TENANT_BUSY', statusCode: 503 })
+  await assert.rejects(first.drop('acme', stays), { code: 'STORAGE_TENANT_BUSY', statusCode: 503 })
   await client.query('COMMIT')
   client.release()
   assert.equal(await first.exists('acme'), true)
-  assert.equal(await first.drop('acme'), true)
+  assert.equal(await first.drop('acme', stays), true)
 })
 
 test('tryAlone: of two pods one runs, the other is told so at once; other tenants are not held up', async t => {
@@ -137,4 +140,24 @@ test('tryAlone: the lock is free again after a task that failed', async t => {
   const { first, second } = await openTwo(t)
   await assert.rejects(first.tryAlone('acme', async () => { throw new Error('no') }), /no/)
   assert.equal(await second.tryAlone('acme', async () => 'two'), 'two')
+})
+
+test('create and drop: nothing is done for a client that left while others had the tenant', async t => {
+  const { first, second } = await openTwo(t)
+  await first.create('acme', stays)
+  const inside = withResolvers<void>()
+  const leave = withResolvers<void>()
+  const held = first.tryAlone('acme', async () => {
+    inside.resolve()
+    await leave.promise
+  })
+  await inside.promise
+  let hasLeft = false
+  const isGone = (): boolean => hasLeft
+  const refused = Promise.all([assert.rejects(second.drop('acme', isGone), { code: 'STORAGE_CLIENT_GONE' }), assert.rejects(second.create('acme', isGone), { code: 'STORAGE_CLIENT_GONE' })])
+  hasLeft = true
+  leave.resolve()
+  await held
+  await refused
+  assert.equal(await first.exists('acme'), true)
 })

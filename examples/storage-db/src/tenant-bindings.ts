@@ -3,6 +3,7 @@
 // Every request for a tenant claims it for some pod, before anybody knows whether there is such a tenant. The pod that finds none gives the
 // binding back. In between another request may create the tenant, and rely on the binding: so what changes one tenant goes one after another.
 
+import type { IsGone } from './client.ts'
 import type { PodMembership } from './pod-membership.ts'
 import type { Tenants } from './tenants.ts'
 import { Turns } from './turns.ts'
@@ -23,18 +24,19 @@ export class TenantBindings {
     this.#membership = membership
   }
 
-  async create (tenantId: string): Promise<'created' | 'present'> {
+  /** @throws STORAGE_CLIENT_GONE */
+  async create (tenantId: string, isGone: IsGone): Promise<'created' | 'present'> {
     return await this.#turns.run(tenantId, async () => {
-      const status = await this.#tenants.create(tenantId)
+      const status = await this.#tenants.create(tenantId, isGone)
       await this.#membership.bindIfFree(tenantId)
       return status
     })
   }
 
-  /** False when there is no such tenant. */
-  async drop (tenantId: string): Promise<boolean> {
+  /** False when there is no such tenant. @throws STORAGE_CLIENT_GONE, STORAGE_TENANT_BUSY */
+  async drop (tenantId: string, isGone: IsGone): Promise<boolean> {
     return await this.#turns.run(tenantId, async () => {
-      const existed = await this.#tenants.drop(tenantId)
+      const existed = await this.#tenants.drop(tenantId, isGone)
       // The coordinator does so too when it hears of the 204, if it is still there by then.
       if (existed) await this.#membership.forget(tenantId)
       return existed

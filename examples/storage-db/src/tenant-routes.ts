@@ -1,7 +1,7 @@
 // The routes of tenants and their keys.
 
 import type { FastifyInstance } from 'fastify'
-import { watchClient } from './client.ts'
+import { refuseGone, watchClient } from './client.ts'
 import { StorageError, isStorageError } from './errors.ts'
 import { deleteKey, getKey, listKeys, putKey } from './keys.ts'
 import type { PoolManager } from './pool-manager.ts'
@@ -28,14 +28,15 @@ const defaultPage = 100
 export async function tenantRoutes (app: FastifyInstance, { store, bindings, pools, transactions }: TenantRoutesOptions): Promise<void> {
   app.post<TenantRoute>('/tenants/:id', async (request, reply) => {
     const id = checkTenantId(request.params.id)
-    const status = await bindings.create(id)
+    const status = await bindings.create(id, watchClient(request))
     return reply.code(status === 'created' ? 201 : 200).send({ id })
   })
 
   app.delete<TenantRoute>('/tenants/:id', async (request, reply) => {
     const id = checkTenantId(request.params.id)
+    await refuseGone(watchClient(request))
     await transactions.endAll(id)
-    if (!await bindings.drop(id)) throw new StorageError('STORAGE_TENANT_NOT_FOUND')
+    if (!await bindings.drop(id, watchClient(request))) throw new StorageError('STORAGE_TENANT_NOT_FOUND')
     return reply.code(204).send()
   })
 

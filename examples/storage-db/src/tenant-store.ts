@@ -5,7 +5,7 @@
 // (a coordinator may go by a binding that is CACHE_TTL old) get in each other's way no more than two connections do. A pod that held the
 // state in its memory would have to refuse here what it does not own, with 421, and fence its writes.
 
-import { hasLeft } from './client.ts'
+import { refuseGone } from './client.ts'
 import type { IsGone } from './client.ts'
 import { isConnectionLost, isSchemaGone, toStorageError } from './database.ts'
 import type { Queryable } from './database.ts'
@@ -70,13 +70,10 @@ export class TenantStore {
     const schema = this.#tenants.schemaOf(tenantId)
     for (let isSecond = false; ; isSecond = true) {
       const lease = await this.lease(tenantId)
-      if (isWrite && await hasLeft(isGone)) {
-        lease.release(false)
-        throw new StorageError('STORAGE_CLIENT_GONE')
-      }
       const startedAt = performance.now()
       let isBroken = false
       try {
+        if (isWrite) await refuseGone(isGone)
         return await statement(lease.client, schema)
       } catch (error) {
         isBroken = isConnectionLost(error)

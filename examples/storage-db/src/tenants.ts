@@ -2,6 +2,8 @@
 // of a tenant ("it exists") is void as soon as another pod deletes it.
 
 import pg from 'pg'
+import { refuseGone } from './client.ts'
+import type { IsGone } from './client.ts'
 import { sqlStateOf, toStorageError, withConnection, withTransaction } from './database.ts'
 import { StorageError } from './errors.ts'
 import { latestVersion, migrate, migrateCatalogue, tenantMigrations } from './migrations.ts'
@@ -51,10 +53,14 @@ export class Tenants {
     })
   }
 
-  /** Creates a tenant with its schema, or finds it: of any number of callers, on any number of pods, one creates. */
-  async create (tenantId: string): Promise<'created' | 'present'> {
+  /**
+   * Creates a tenant with its schema, or finds it: of any number of callers, on any number of pods, one creates.
+   * @throws STORAGE_CLIENT_GONE
+   */
+  async create (tenantId: string, isGone: IsGone): Promise<'created' | 'present'> {
     return await this.#change(async client => {
       await lockUntilCommit(client, this.#lockNumber(tenantId))
+      await refuseGone(isGone)
       const schema = this.schemaOf(tenantId)
       const { rowCount } = await client.query(
         `INSERT INTO ${this.#table} (id, schema, version) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
@@ -66,14 +72,20 @@ export class Tenants {
     })
   }
 
-  /** Deletes a tenant with all it holds; false when there is none. Open transactions of it on other pods are broken off. */
-  async drop (tenantId: string): Promise<boolean> {
+  /**
+   * Deletes a tenant with all it holds; false when there is none. Open transactions of it on other pods are broken off.
+   * @throws STORAGE_CLIENT_GONE, STORAGE_TENANT_BUSY
+   */
+  async drop (tenantId: string, isGone: IsGone): Promise<boolean> {
     return await this.#change(async client => {
       await lockUntilCommit(client, this.#lockNumber(tenantId))
+      await refuseGone(isGone)
       const { rowCount } = await client.query(`DELETE FROM ${this.#table} WHERE id = $1`, [tenantId])
       if (rowCount === 0) return false
       const schema = pg.escapeIdentifier(this.schemaOf(tenantId))
       await seize(client, `${schema}.entries`)
+      // What came while we waited: whoever asked may have given up, asked another pod, and made the tenant anew since.
+      await refuseGone(isGone)
       await client.query(`DROP SCHEMA ${schema} CASCADE`)
       return true
     })

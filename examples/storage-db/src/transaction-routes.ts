@@ -34,7 +34,7 @@ export async function transactionRoutes (app: FastifyInstance, { transactions }:
   })
 
   app.post<LockRoute>('/transactions/:lockId/rollback', async (request, reply) => {
-    await transactions.get(request.params.lockId).rollBack()
+    await transactions.get(request.params.lockId).rollBack(watchClient(request))
     return reply.code(204).send()
   })
 }

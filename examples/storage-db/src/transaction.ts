@@ -1,6 +1,6 @@
 // One open transaction: a connection that is taken out of its pool until COMMIT or ROLLBACK, and never longer than its two timers allow.
 
-import { hasLeft } from './client.ts'
+import { refuseGone } from './client.ts'
 import type { IsGone } from './client.ts'
 import { isConnectionLost, isSchemaGone, sqlStateOf } from './database.ts'
 import { StorageError } from './errors.ts'
@@ -76,9 +76,9 @@ export class Transaction {
     })
   }
 
-  /** @throws STORAGE_TRANSACTION_NOT_FOUND */
-  async rollBack (): Promise<void> {
-    await this.#inTurn(() => false, () => this.#rollBackNow())
+  /** @throws STORAGE_TRANSACTION_NOT_FOUND, STORAGE_CLIENT_GONE */
+  async rollBack (isGone: IsGone): Promise<void> {
+    await this.#inTurn(isGone, () => this.#rollBackNow())
   }
 
   /** Rolls it back after the statement that runs; requests that wait are refused. For timers, a delete of the tenant, and the pod's stop. */
@@ -96,7 +96,7 @@ export class Transaction {
     clearTimeout(this.#idleTimer)
     const own = this.#last.then(async () => {
       this.#refuseClosed()
-      if (await hasLeft(isGone)) throw new StorageError('STORAGE_CLIENT_GONE')
+      await refuseGone(isGone)
       this.#refuseClosed()
       return await task()
     })
