@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { runCommand } from './run-command.ts'
 
 /** Path of the script that installs packages with apt-get. */
-export const installScript = fileURLToPath(new URL('./install-store.sh', import.meta.url))
+export const installScript = fileURLToPath(new URL('./install.sh', import.meta.url))
 
 /** Installs a package that the script knows; resolves to the script's exit code. */
 export async function installPackage (name: string): Promise<number> {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the named packages with apt-get, as root on Debian or Ubuntu, and leaves no service of theirs running.
 #
-# Usage: sh services/install-store.sh valkey-server|redis-server|any|postgresql ...
+# Usage: sh services/install.sh valkey-server|redis-server|any|postgresql ...
 #   valkey-server  from the machine's own suites, else from <codename>-backports of the machine's own Debian source
 #   redis-server   from the machine's own suites
 #   any            valkey-server, else redis-server
@@ -10,7 +10,7 @@
 set -eu
 export DEBIAN_FRONTEND=noninteractive
 
-say() { echo "install-store: $*" >&2; }
+say() { echo "install: $*" >&2; }
 apt() { apt-get -q -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"; }
 
 # What is there for the time of this script only.
