@@ -111,6 +111,7 @@ export class TestProcess {
   }
 
   resume (): void {
+    if (this.state === 'gone') return
     this.state = 'running'
     this.#child.kill('SIGCONT')
   }
