@@ -9,6 +9,7 @@ import { listeningAddress } from '../../../examples/storage-db/src/lifecycle.ts'
 import { podPlugin } from '../../../examples/storage-db/src/pod-plugin.ts'
 import type { Pod } from '../../../examples/storage-db/src/pod-plugin.ts'
 import { readCoordinatorSettings, readPodSettings } from '../../../examples/storage-db/src/settings.ts'
+import { Api } from '../../../examples/storage-db/smoke/api.ts'
 import { toSchemaName } from '../../../examples/storage-db/src/schema-name.ts'
 import { maxBodyBytes, maxParamLength } from '../../../examples/storage-db/src/values.ts'
 import { atClose } from '../../support/closing.ts'
@@ -110,7 +111,11 @@ export class Scene {
     await app.register(storageCoordinatorPlugin, { settings })
     atClose(this.#t, () => app.close())
     await app.listen({ port: 0, host: '127.0.0.1' })
-    return { url: listeningAddress(app), send: (method, path, body) => inject(app, method, path, body) }
+    const url = listeningAddress(app)
+    const api = new Api(url)
+    atClose(this.#t, () => api.close())
+    // Over a connection: inject() tidies a path up, `/tenants/%2E%2E` would never arrive.
+    return { url, send: (method, path, body) => api.send(String(method), path, body) }
   }
 
   /** The schema of a tenant, fit to be used in a statement: it holds letters, digits and underscores alone. */
