@@ -8,7 +8,7 @@ const usage = `Usage: node --import tsx services/run-tests.ts <folder> [filterâ€
 Runs all *.test.ts below the folder, or those whose path contains one of the filters.`
 
 /** Node applies it to each test and, on its own, to each file as a whole: a file's tests together must stay below it. */
-const testTimeoutMs = 300_000
+const testTimeoutMs = 900_000
 
 // pnpm passes on the -- before the options, npm does not.
 const args = process.argv.slice(2).filter((arg) => arg !== '--')

@@ -25,7 +25,7 @@ const ttl = 60
 let heldCount = 1
 
 test('create while draining, storage-db: 50 callers create tenants while each pod is replaced, each is created once, and none by a pod that drains', async t => {
-  const world = await setWorld(t, { kind: 'storage-db', ttl, heartbeat: 500, cacheTtl: 300, requestTimeout: 15_000, podEnv: { CONNECT_TIMEOUT: '10000', STATEMENT_TIMEOUT: '10000' } })
+  const world = await setWorld(t, { kind: 'storage-db', ttl, heartbeat: 500, cacheTtl: 300, requestTimeout: 15_000, podEnv: { CONNECT_TIMEOUT: '10000', STATEMENT_TIMEOUT: '10000', TRANSACTION_IDLE: '120000', TRANSACTION_LIFE: '120000', DRAIN_TIMEOUT: '60000', POOL_IDLE: '500' } })
   const load = await startStorageLoad(world, { destinations: 6 })
   await load.progress()
   const replacement = new Replacement(world, leaver => holdTransaction(world, load.traffic.values, leaver))

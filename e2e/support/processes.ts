@@ -6,8 +6,8 @@ import type { TestContext } from 'node:test'
 import { until } from '../../test/support/store.ts'
 import { atClose, hasFailed } from './closing.ts'
 
-const readyDeadlineMs = 20_000
-const exitDeadlineMs = 30_000
+const readyDeadlineMs = 90_000
+const exitDeadlineMs = 90_000
 /** Characters of a process's stderr that are printed for a failed test: the last ones. */
 const printedLength = 4000
 
@@ -81,10 +81,14 @@ export class TestProcess {
 
   /** Waits for its line of JSON. */
   async ready (): Promise<void> {
-    await until(() => {
-      if (this.crash !== undefined) throw new Error(`${this.crash} before it was ready:\n${this.#stderr}${this.#stdout}`)
-      return this.#stdout.includes('\n')
-    }, `${this.name} is ready (it printed ${JSON.stringify(this.#stdout)} and ${JSON.stringify(this.#stderr)})`, readyDeadlineMs)
+    try {
+      await until(() => {
+        if (this.crash !== undefined) throw new Error(`${this.crash} before it was ready`)
+        return this.#stdout.includes('\n')
+      }, `${this.name} is ready`, readyDeadlineMs)
+    } catch (error) {
+      throw new Error(`${(error as Error).message}; it printed ${JSON.stringify(this.#stdout)} and:\n${this.#stderr}`)
+    }
     const line = this.#stdout.slice(0, this.#stdout.indexOf('\n'))
     const { ready, address } = JSON.parse(line) as { ready?: boolean, address?: string }
     if (ready !== true || address === undefined) throw new Error(`Expected the ready line of ${this.name}, got ${line}`)
