@@ -17,7 +17,10 @@ import { codeOf, isUncertain } from '../support/traffic.ts'
 import { setWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
 
+const tenants = 2
 const keysPerTransaction = 4
+/** Milliseconds a lane of the load rests. */
+const pace = 80
 const patience = { requestTimeout: 10_000, podEnv: { CONNECT_TIMEOUT: '8000', STATEMENT_TIMEOUT: '8000', TRANSACTION_IDLE: '60000', POOL_MAX: '8' } }
 
 const returns = {
@@ -40,13 +43,13 @@ for (const [what, how] of Object.entries(returns)) {
 
 async function killed (t: TestContext, what: string, { ttl, happens }: { ttl: number, happens: (world: World, victim: TestProcess) => Promise<void> }): Promise<void> {
   const world = await setWorld(t, { kind: 'storage-db', ttl, heartbeat: 400, ...patience })
-  const load = await startStorageLoad(world)
+  const load = await startStorageLoad(world, { pace })
   await load.progress()
   const victim = await world.ownerOf('destination-1')
   const affected = await world.registry.listOwned(victim.name)
 
   // Some are only open; some are about to be committed when the pod dies; the answers of the last can never come.
-  const tenantIds = affected.slice(0, 3)
+  const tenantIds = affected.slice(0, tenants)
   const [open, racing, late] = [await openMany(world, load, tenantIds, 'open', 2), await openMany(world, load, tenantIds, 'racing', 4), await openMany(world, load, tenantIds, 'late', 1)]
   for (const { memberId } of [...open, ...racing, ...late]) assert.equal(memberId, victim.name)
   const { answers, isAnswered } = commitAll(racing)
@@ -93,11 +96,11 @@ test('transaction lost, storage-db: a pod that is asked to leave lets open trans
   const drainTimeout = 2500
   // Nothing here is to come from a record that expired.
   const world = await setWorld(t, { kind: 'storage-db', ttl: 60, heartbeat: 500, ...patience, podEnv: { ...patience.podEnv, DRAIN_TIMEOUT: String(drainTimeout) } })
-  const load = await startStorageLoad(world)
+  const load = await startStorageLoad(world, { pace })
   await load.progress()
   const leaver = await world.ownerOf('destination-1')
   const affected = await world.registry.listOwned(leaver.name)
-  const tenantIds = affected.slice(0, 3)
+  const tenantIds = affected.slice(0, tenants)
   const [finished, abandoned] = [await openMany(world, load, tenantIds, 'finished', 2), await openMany(world, load, tenantIds, 'abandoned', 2)]
 
   const ending = leaver.terminate()
@@ -148,11 +151,11 @@ test('transaction lost, storage-db: a pod that is asked to leave lets open trans
 test('transaction lost, storage-db: a pod that is asked to leave does not wait for DRAIN_TIMEOUT once its transactions have ended', async t => {
   const drainTimeout = 25_000
   const world = await setWorld(t, { kind: 'storage-db', ttl: 60, heartbeat: 500, ...patience, podEnv: { ...patience.podEnv, DRAIN_TIMEOUT: String(drainTimeout) } })
-  const load = await startStorageLoad(world)
+  const load = await startStorageLoad(world, { pace })
   await load.progress()
   const leaver = await world.ownerOf('destination-1')
   const affected = await world.registry.listOwned(leaver.name)
-  const transactions = await openMany(world, load, affected.slice(0, 3), 'finished', 2)
+  const transactions = await openMany(world, load, affected.slice(0, tenants), 'finished', 2)
 
   const ending = leaver.terminate()
   await until(async () => (await world.registry.listLiveMembers()).some(({ memberId, draining }) => memberId === leaver.name && draining), `${leaver.name} drains`)
@@ -193,7 +196,7 @@ async function askAll (histories: ReadonlyMap<StorageTransaction, number[]>): Pr
     assert.equal(typeof status, 'number', `a coordinator gave no answer: ${status}`)
     statuses.push(Number(status))
   }))
-  await sleep(50)
+  await sleep(100)
 }
 
 /** Holds the keys of each transaction against the answer of its commit: all of them are there, or none. */

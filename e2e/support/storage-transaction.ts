@@ -113,6 +113,7 @@ export async function readEverywhere (world: World, ledger: ValueLedger, tenantI
       ledger.read(`${tenantId}/${key}`, value)
       seen.add(value)
       waiting.delete(String(headers['x-storage-pod']))
+      if (waiting.size === 0) break
       // A pod that has left meanwhile is waited for no more.
       const owners = await world.ownersOf(tenantId)
       for (const memberId of waiting) if (!owners.includes(memberId)) waiting.delete(memberId)
