@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { Redis } from 'iovalkey'
 import { until } from '../../test/support/store.ts'
+import { readOwners } from '../support/read-owners.ts'
 import { startLoad } from '../support/start-load.ts'
 import { kinds, setWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
@@ -66,11 +67,6 @@ for (const kind of kinds) {
     await world.finish(load, 'all pods asked to leave', { extra: { 'longest exit ms': Math.max(...exits.map(({ tookMs }) => tookMs)), 'all served ms': servedMs } })
     for (const [destinationId, owner] of await readOwners(world, load.destinationIds)) assert.equal(load.servedBy(destinationId), owner)
   })
-}
-
-/** The one pod of each destination. */
-async function readOwners (world: World, destinationIds: string[]): Promise<Map<string, string>> {
-  return new Map(await Promise.all(destinationIds.map(async id => [id, (await world.ownerOf(id)).name] as const)))
 }
 
 /** Looks at the keys themselves: each destination has one of the new pods alone, and of the old ones nothing is left. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { TestContext } from 'node:test'
+import { readOwners } from '../support/read-owners.ts'
 import { startLoad } from '../support/start-load.ts'
 import type { Exit, TestProcess } from '../support/processes.ts'
 import { kinds, setWorld } from '../support/world.ts'
-import type { Kind, World } from '../support/world.ts'
+import type { Kind } from '../support/world.ts'
 
 const ends = {
   'is killed': async (coordinator: TestProcess) => await coordinator.kill(),
@@ -49,9 +50,4 @@ async function restart (t: TestContext, kind: Kind, how: string, end: (coordinat
   assert.deepEqual(load.figures.failures, failures)
   assert.equal(load.figures.failed(''), load.figures.failed('none') + load.figures.failed('refused') + load.figures.failed('503'))
   if (how === 'is killed') assert.equal(load.figures.failed('503'), 0)
-}
-
-/** The one pod of each destination. */
-async function readOwners (world: World, destinationIds: string[]): Promise<Map<string, string>> {
-  return new Map(await Promise.all(destinationIds.map(async id => [id, (await world.ownerOf(id)).name] as const)))
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { until } from '../../test/support/store.ts'
+import { readOwners } from '../support/read-owners.ts'
 import { startLoad } from '../support/start-load.ts'
 import { kinds, setWorld } from '../support/world.ts'
-import type { World } from '../support/world.ts'
 
 // immediate: as when PostgreSQL crashes, it recovers from its log; fast: connections are broken off and all is written out.
 for (const kind of kinds) {
@@ -39,9 +39,4 @@ for (const kind of kinds) {
       assert.equal(load.figures.failed(''), load.figures.failed('503'))
     })
   }
-}
-
-/** The one pod of each destination. */
-async function readOwners (world: World, destinationIds: string[]): Promise<Map<string, string>> {
-  return new Map(await Promise.all(destinationIds.map(async id => [id, (await world.ownerOf(id)).name] as const)))
 }

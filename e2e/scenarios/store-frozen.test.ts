@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { until } from '../../test/support/store.ts'
 import type { Load } from '../support/load.ts'
+import { readOwners } from '../support/read-owners.ts'
 import { startLoad } from '../support/start-load.ts'
 import { kinds, setWorld } from '../support/world.ts'
 import type { World } from '../support/world.ts'
@@ -59,9 +60,4 @@ async function freezeStore (world: World, load: Load, atLeastMs: number): Promis
   await until(() => performance.now() - frozenAt >= atLeastMs, 'Valkey was frozen for long enough')
   world.resume(ownStore)
   return { 'frozen ms': performance.now() - frozenAt, 'longest answer ms': Math.max(...replies.map(({ sentAt, endedAt }) => endedAt - sentAt)) }
-}
-
-/** The one pod of each destination. */
-async function readOwners (world: World, destinationIds: string[]): Promise<Map<string, string>> {
-  return new Map(await Promise.all(destinationIds.map(async id => [id, (await world.ownerOf(id)).name] as const)))
 }
