@@ -4,6 +4,7 @@
 import Fastify from 'fastify'
 import { storageCoordinatorPlugin } from './coordinator-plugin.ts'
 import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
+import { answerError } from './errors.ts'
 import { readCoordinatorSettings } from './settings.ts'
 import { maxParamLength } from './values.ts'
 
@@ -12,6 +13,7 @@ runProcess(async () => {
   const app = Fastify({
     logger: { level: settings.logLevel, stream: process.stderr },
     routerOptions: { maxParamLength },
+    frameworkErrors: answerError,
     return503OnClosing: false
   })
   await app.register(storageCoordinatorPlugin, { settings })

@@ -16,6 +16,7 @@ const kinds = {
   STORAGE_INVALID_VALUE: { statusCode: 400, message: 'The value cannot be stored' },
   STORAGE_INVALID_QUERY: { statusCode: 400, message: 'The query is not understood' },
   STORAGE_INVALID_ISOLATION_LEVEL: { statusCode: 400, message: 'The isolation level is not known' },
+  STORAGE_UNSUPPORTED_BODY: { statusCode: 415, message: 'A body is JSON in UTF-8, without a content-encoding' },
   STORAGE_VALUE_TOO_LARGE: { statusCode: 413, message: 'The value is larger than 1 MiB' },
 
   STORAGE_TENANT_NOT_FOUND: { statusCode: 404, message: 'There is no such tenant' },
@@ -69,7 +70,8 @@ export function answerErrors (app: FastifyInstance): void {
   app.setNotFoundHandler((_request, reply) => answerError(new StorageError('STORAGE_ROUTE_NOT_FOUND'), _request, reply))
 }
 
-function answerError (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** For what Fastify refuses before any handler: the `frameworkErrors` of an application. */
+export function answerError (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Errors of Fastify (a body that is no JSON or too large) and of the coordinator library bring a status and a code of their own.
   const { statusCode = 500, code = 'STORAGE_FAILED', message } = error as Partial<FastifyError>
   if (error instanceof StorageError) {

@@ -75,6 +75,11 @@ export class PodMembership {
     await this.#tolerate('bind', tenantId, () => this.registry.bindPod(tenantId, this.memberId, { ifBound: 'refuse' }))
   }
 
+  /** The tenants that are bound to this pod. */
+  async listOwned (): Promise<string[]> {
+    return await this.member.listOwned()
+  }
+
   /** Takes this pod from a tenant. */
   async giveBack (tenantId: string): Promise<void> {
     await this.#tolerate('give back', tenantId, () => this.member.removeFromDestination(tenantId))

@@ -1,9 +1,10 @@
 // The pod as a Fastify plugin: its pools, its place among the pods, its routes, and the way out.
 
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createPool } from './database.ts'
-import { answerErrors } from './errors.ts'
+import { answerErrors, StorageError } from './errors.ts'
 import { FanOutRecords } from './fan-out-records.ts'
 import { FanOut } from './fan-out.ts'
 import { PodMembership } from './pod-membership.ts'
@@ -55,12 +56,13 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
     onHeartbeat: async () => {
       await fanOut.lookAtAll()
       await bindings.resolveDoubts()
+      await bindings.giveBackStrays()
     },
     onSuperseded,
     log: app.log
   })
   const store = new TenantStore(pools, tenants, database.statementTimeout)
-  const bindings = new TenantBindings(tenants, membership)
+  const bindings = new TenantBindings(tenants, membership, settings.straysInterval)
   const transactions = new Transactions({ settings, store, tenants, membership, log: app.log })
   const fanOut = new FanOut({ settings, catalogue, records: new FanOutRecords(database.schemaPrefix), tenants, pools, membership, log: app.log })
 
@@ -71,18 +73,25 @@ export const podPlugin = fp(async (app: FastifyInstance, { settings, onSupersede
   await tenants.prepare()
 
   app.addHook('onRequest', async (_request, reply) => { reply.header('x-storage-pod', memberId) })
-  acceptEmptyBodies(app)
+  parseJson(app)
   answerErrors(app)
   app.get('/health', async (_request, reply) => reply.code(membership.isDraining ? 503 : 200).send({ memberId, draining: membership.isDraining }))
   await app.register(tenantRoutes, { store, bindings, pools, transactions })
   await app.register(transactionRoutes, { transactions })
 }, { name: 'storage-db-pod', fastify: '5.x' })
 
-/** Many clients name the type of a body also where they send none. */
-function acceptEmptyBodies (app: FastifyInstance): void {
+/**
+ * JSON as its standard has it: UTF-8, and nothing else. Fastify's own parser puts U+FFFD for bytes that are none, and what was acknowledged
+ * would be read back as something else. An empty body is none: many clients name its type also where they send nothing.
+ */
+function parseJson (app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') return done(null, undefined)
-    parse(request, body, done)
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers
+    const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type)?.[1] ?? 'utf-8'
+    if (encoding !== 'identity' || !/^utf-?8$/i.test(charset)) return done(new StorageError('STORAGE_UNSUPPORTED_BODY'))
+    if (!isUtf8(body)) return done(new StorageError('STORAGE_INVALID_VALUE', { message: 'Expected the body to be UTF-8' }))
+    if (body.length === 0) return done(null, undefined)
+    parse(request, body.toString('utf8'), done)
   })
 }

@@ -3,6 +3,7 @@
 import Fastify from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
+import { answerError } from './errors.ts'
 import { podPlugin } from './pod-plugin.ts'
 import { readPodSettings } from './settings.ts'
 import { maxBodyBytes, maxParamLength } from './values.ts'
@@ -18,6 +19,7 @@ runProcess(async askToStop => {
     logger: { level: settings.logLevel, stream: process.stderr },
     bodyLimit: maxBodyBytes,
     routerOptions: { maxParamLength },
+    frameworkErrors: answerError,
     return503OnClosing: false
   })
   await app.register(podPlugin, { settings, onSuperseded: askToStop })

@@ -50,6 +50,8 @@ export interface PodSettings extends StoreSettings {
   readonly fanInCalm: number
   readonly maxPodsPerTenant: number
   readonly drainTimeout: number
+  /** Milliseconds between two looks for bindings of tenants that do not exist. */
+  readonly straysInterval: number
 }
 
 /** A setting that breaks its rule. */
@@ -108,7 +110,8 @@ export function readPodSettings (env: Environment): PodSettings {
     fanOutWait: time('FAN_OUT_WAIT', 250),
     fanInCalm: time('FAN_IN_CALM', 15_000),
     maxPodsPerTenant: readInteger(env, 'MAX_PODS_PER_TENANT', { fallback: 3, min: 1, max: 1000, unit: 'pods' }),
-    drainTimeout: time('DRAIN_TIMEOUT', 10_000, 0)
+    drainTimeout: time('DRAIN_TIMEOUT', 10_000, 0),
+    straysInterval: time('STRAYS_INTERVAL', 60_000)
   }
 }
 

@@ -9,6 +9,8 @@ import type { Tenants } from './tenants.ts'
 import { Turns } from './turns.ts'
 import { isTenantId } from './values.ts'
 
+/** Tenants that are looked up in one statement. */
+const pageSize = 1000
 /** Bindings to look at again, at most; what is beyond is looked at with the next request for it. */
 const maxDoubtful = 10_000
 
@@ -19,9 +21,14 @@ export class TenantBindings {
   /** Tenants that were asked for while PostgreSQL was away: whether they exist is not known yet. */
   readonly #doubtful = new Set<string>()
 
-  constructor (tenants: Tenants, membership: PodMembership) {
+  readonly #straysInterval: number
+  #lookedForStraysAt: number
+
+  constructor (tenants: Tenants, membership: PodMembership, straysInterval: number) {
     this.#tenants = tenants
     this.#membership = membership
+    this.#straysInterval = straysInterval
+    this.#lookedForStraysAt = performance.now()
   }
 
   /** @throws STORAGE_CLIENT_GONE */
@@ -55,6 +62,29 @@ export class TenantBindings {
         if (this.#doubtful.size < maxDoubtful) this.#doubtful.add(tenantId)
       }
     })
+  }
+
+  /**
+   * Gives back the bindings of tenants that do not exist. A coordinator claims before the pod hears of the request, which may then never
+   * come: its client left, or it was cut on the way. Called with each heartbeat, does something once in each interval. Never rejects.
+   */
+  async giveBackStrays (): Promise<void> {
+    if (performance.now() - this.#lookedForStraysAt < this.#straysInterval) return
+    this.#lookedForStraysAt = performance.now()
+    try {
+      const owned = await this.#membership.listOwned()
+      for (let at = 0; at < owned.length; at += pageSize) {
+        const page = owned.slice(at, at + pageSize)
+        const missing = new Set(await this.#tenants.listMissing(page.filter(isTenantId)))
+        for (const tenantId of page) {
+          // One that is created meanwhile keeps its binding: it is looked at once more, in its turn.
+          if (!isTenantId(tenantId)) await this.#membership.giveBack(tenantId)
+          else if (missing.has(tenantId)) await this.giveBackIfMissing(tenantId)
+        }
+      }
+    } catch {
+      // Valkey or PostgreSQL is away: the next time.
+    }
   }
 
   /** Looks again at those it could not look at. Called now and then. */

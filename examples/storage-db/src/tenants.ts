@@ -39,6 +39,19 @@ export class Tenants {
     return await this.#readVersion(tenantId) !== null
   }
 
+  /** Those of the tenants that do not exist. */
+  async listMissing (tenantIds: readonly string[]): Promise<string[]> {
+    try {
+      const { rows } = await withConnection(this.#pool, async client => (
+        await client.query<{ id: string }>(`SELECT id FROM ${this.#table} WHERE id = ANY($1)`, [tenantIds])
+      ))
+      const present = new Set(rows.map(({ id }) => id))
+      return tenantIds.filter(tenantId => !present.has(tenantId))
+    } catch (error) {
+      throw toStorageError(error, false)
+    }
+  }
+
   /** Brings the schema of a tenant up to date, in case a pod of an earlier version made it. @throws STORAGE_TENANT_NOT_FOUND */
   async open (tenantId: string): Promise<void> {
     const version = await this.#readVersion(tenantId)

@@ -41,7 +41,8 @@ export async function transactionRoutes (app: FastifyInstance, { transactions }:
 
 /** Takes the isolation level from an optional body. @throws STORAGE_INVALID_ISOLATION_LEVEL */
 export function readIsolationLevel (body: unknown): IsolationLevel {
-  if (body === undefined || body === null) return 'read committed'
+  if (body === undefined) return 'read committed'
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new StorageError('STORAGE_INVALID_ISOLATION_LEVEL', { message: 'Expected the body to be an object' })
   const { isolationLevel = 'read committed' } = body as { isolationLevel?: unknown }
   const level = isolationLevels.find(level => typeof isolationLevel === 'string' && level === isolationLevel.toLowerCase())
   if (level === undefined) throw new StorageError('STORAGE_INVALID_ISOLATION_LEVEL', { message: `Expected isolationLevel to be one of ${isolationLevels.join(', ')}` })
