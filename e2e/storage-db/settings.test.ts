@@ -28,7 +28,8 @@ test('readPodSettings: three variables are enough, empty ones count as not set',
     fanOutWait: 250,
     fanInCalm: 15_000,
     maxPodsPerTenant: 3,
-    drainTimeout: 10_000
+    drainTimeout: 10_000,
+    straysInterval: 60_000
   })
   assert.deepEqual(database, {
     pgUrl: least.PG_URL, schemaPrefix: 'storage', applicationName: 'storage-db pod-1', connectTimeout: 3000, statementTimeout: 5000, abandonedTransactionTimeout: 15_000
@@ -63,7 +64,7 @@ test('readPodSettings: a wrong setting is named, with its rule and what came', (
   for (const [name, value] of Object.entries(wrong)) {
     assert.throws(() => readPodSettings({ ...least, [name]: value }), (error: unknown) => error instanceof SettingsError && error.message.startsWith(`Expected ${name} to be `), name)
   }
-  assert.throws(() => readPodSettings({ ...least, HOST: '0.0.0.0' }), /Expected ADDRESS to be set when HOST is 0.0.0.0/)
+  for (const HOST of ['0.0.0.0', '0', '::', '::0']) assert.throws(() => readPodSettings({ ...least, HOST }), /Expected ADDRESS to be set when HOST is [0.:]+,/)
 })
 
 test('readPodSettings: no message repeats the URL of the database', () => {
@@ -83,4 +84,16 @@ test('a process with a wrong setting ends with exit code 2 and one sentence', ()
     assert.deepEqual([status, stdout], [2, ''])
     assert.match(stderr, /^Expected (TTL|REQUEST_TIMEOUT) to be [^\n]*\n$/)
   }
+})
+
+test('a process that cannot start says why in one line: exit code 2 for a setting, 1 for what is not there', () => {
+  const pod = fileURLToPath(new URL('../../examples/storage-db/dist/pod.js', import.meta.url))
+  const run = (env: Record<string, string>): { status: number | null, stderr: string } =>
+    spawnSync(process.execPath, [pod], { env: { ...least, ...env }, encoding: 'utf8', timeout: 60_000 })
+  const noStore = run({ REDIS_URL: 'http://127.0.0.1:6379' })
+  assert.equal(noStore.status, 2)
+  assert.match(noStore.stderr, /^Expected redis to be [^\n]*\n$/)
+  const noDatabase = run({ PG_URL: 'postgresql://storage:secret@127.0.0.1:1/storage' })
+  assert.equal(noDatabase.status, 1)
+  assert.match(noDatabase.stderr, /^PostgreSQL cannot be reached[^\n]*: connect ECONNREFUSED 127\.0\.0\.1:1\n$/)
 })

@@ -3,8 +3,8 @@
 
 import Fastify from 'fastify'
 import { storageCoordinatorPlugin } from './coordinator-plugin.ts'
-import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { answerError } from './errors.ts'
+import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { readCoordinatorSettings } from './settings.ts'
 import { maxParamLength } from './values.ts'
 

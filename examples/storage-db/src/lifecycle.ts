@@ -4,6 +4,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { isCoordinatorError } from '@platformatic/coordinator'
 import { SettingsError } from './settings.ts'
 
 /** A process that is up. */
@@ -50,9 +51,19 @@ export function runProcess (start: (askToStop: () => void) => Promise<Running>):
 }
 
 function fail (error: unknown): never {
-  const isSettings = error instanceof SettingsError
-  process.stderr.write(`${isSettings ? error.message : error instanceof Error ? error.stack : String(error)}\n`)
+  const isSettings = error instanceof SettingsError || isCoordinatorError(error, 'PLT_COORDINATOR_INVALID_OPTION')
+  process.stderr.write(`${describe(error)}\n`)
   process.exit(isSettings ? 2 : 1)
+}
+
+/** An error with a code says what is wrong, and its causes why; of any other the stack is wanted. */
+function describe (error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (!(error instanceof SettingsError) && !('code' in error)) return error.stack ?? error.message
+  // An attempt at each address of a name fails for itself.
+  const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]
+  const reasons = causes.map(cause => cause instanceof Error && !('code' in cause) ? cause.message : describe(cause))
+  return [error.message, ...new Set(reasons)].filter(text => text !== '').join(': ')
 }
 
 /** Milliseconds that requests under way get when a process stops: longer than any statement, shorter than a client that never ends its upload. */

@@ -2,8 +2,8 @@
 
 import Fastify from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { answerError } from './errors.ts'
+import { closeHttp, listeningAddress, runProcess, watchConnections } from './lifecycle.ts'
 import { podPlugin } from './pod-plugin.ts'
 import { readPodSettings } from './settings.ts'
 import { maxBodyBytes, maxParamLength } from './values.ts'

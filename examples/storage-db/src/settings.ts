@@ -80,7 +80,7 @@ export function readPodSettings (env: Environment): PodSettings {
   const memberId = readText(env, 'MEMBER_ID', undefined, /^[\x21-\x7e]{1,48}$/, '1 to 48 visible ASCII characters')
   const address = read(env, 'ADDRESS')
   if (address !== undefined && !/^https?:\/\/[^/]/.test(address)) throw new SettingsError(`Expected ADDRESS to be a URL of scheme http or https, got ${address}`)
-  if (address === undefined && /^(0\.0\.0\.0|::)$/.test(store.host)) {
+  if (address === undefined && /^[0.:]+$/.test(store.host)) {
     throw new SettingsError(`Expected ADDRESS to be set when HOST is ${store.host}, since no coordinator can reach a pod under that address`)
   }
   const ttl = readNumber(env, 'TTL', { fallback: 10, min: 0.1, max: 86_400, unit: 'seconds' })
