@@ -84,7 +84,7 @@ test('requests of one transaction run one after another, in the order in which t
 
 test('one that nobody talks to is rolled back, one that is in use is not, and its longest life ends that one too', async t => {
   const scene = new Scene(t)
-  const pod = await startBank(scene, { TRANSACTION_IDLE: 800, TRANSACTION_LIFE: 3000 })
+  const pod = await startBank(scene, { TRANSACTION_IDLE: 2000, TRANSACTION_LIFE: 6000 })
   const startedAt = performance.now()
   const [forgotten, used] = [await begin(pod), await begin(pod)]
   await put(pod, forgotten, 'forgotten')
@@ -97,9 +97,10 @@ test('one that nobody talks to is rolled back, one that is in use is not, and it
     usedFor = performance.now() - startedAt
     return reply.status === 404
   }, 'the longest life ends')
-  assert.ok(usedFor >= 3000, `used for ${usedFor} ms`)
-  assert.ok(forgottenFor >= 800 && forgottenFor < usedFor, `forgotten for ${forgottenFor} ms`)
-  assert.deepEqual([pod.transactions.count, await scene.countConnections('pod-1', idle)], [0, 0])
+  assert.ok(usedFor >= 6000, `used for ${usedFor} ms`)
+  assert.ok(forgottenFor >= 2000 && forgottenFor < usedFor, `forgotten for ${forgottenFor} ms`)
+  // The first 404 comes while the rollback is under way.
+  await until(async () => pod.transactions.count === 0 && await scene.countConnections('pod-1', idle) === 0, 'both connections are back')
   for (const key of ['forgotten', 'used']) assert.equal((await pod.send('GET', `/tenants/bank/keys/${key}`)).status, 404)
   await until(async () => await scene.registry.resolveLock(used) === null, 'the lock is released')
 })
