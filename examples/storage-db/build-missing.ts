@@ -9,12 +9,28 @@ const example = fileURLToPath(new URL('.', import.meta.url))
 const root = join(example, '..', '..')
 
 export function buildMissing (): void {
-  // The library only when it is missing: whoever works on it builds it when it is fit to be built.
-  if (!existsSync(join(root, 'dist', 'index.js'))) run(['run', 'build'])
-  const output = join(example, 'dist', 'pod.js')
-  const compiledAt = existsSync(output) ? statSync(output).mtimeMs : 0
-  const changedAt = Math.max(...readdirSync(join(example, 'src')).map(file => statSync(join(example, 'src', file)).mtimeMs))
-  if (compiledAt < changedAt) run(['run', 'build', '-w', 'storage-db-example'])
+  const library = listFiles(join(root, 'src'))
+  if (isOlder(listOutputs(root, library), library)) run(['run', 'build'])
+  const sources = listFiles(join(example, 'src'))
+  if (isOlder(listOutputs(example, sources), [...sources, join(root, 'dist', 'index.js')])) run(['run', 'build', '-w', 'storage-db-example'])
+}
+
+/** Whether one of the outputs is missing, as after a compiler that was broken off, or older than one of the sources. */
+function isOlder (outputs: readonly string[], sources: readonly string[]): boolean {
+  if (!outputs.every(file => existsSync(file))) return true
+  return Math.min(...outputs.map(changedAt)) < Math.max(...sources.map(changedAt))
+}
+
+function listOutputs (folder: string, sources: readonly string[]): string[] {
+  return sources.map(file => file.replace(join(folder, 'src'), join(folder, 'dist')).replace(/\.ts$/, '.js'))
+}
+
+function listFiles (folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts')).map(file => join(folder, file))
+}
+
+function changedAt (file: string): number {
+  return statSync(file).mtimeMs
 }
 
 function run (args: string[]): void {

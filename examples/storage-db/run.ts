@@ -19,7 +19,8 @@ const memberIds = ['pod-1', 'pod-2', 'pod-3']
 
 /** Short times, so that what takes its time by design is over before one looks away. */
 const settings = { CACHE_TTL: 1000, TTL: 2, HEARTBEAT: 500, POOL_MAX: 4, FAN_OUT_WAIT: 100, FAN_IN_CALM: 3000, DRAIN_TIMEOUT: 3000, LOG_LEVEL: 'error' }
-const smokeSettings = { TRANSACTION_IDLE: 2000, FAN_IN_CALM: 2000 }
+/** A longer TTL, so that a busy machine alone ends no record: nothing but the check that kills a pod waits for it. */
+const smokeSettings = { TTL: 5, TRANSACTION_IDLE: 2000, FAN_IN_CALM: 2000 }
 
 const options = readOptions()
 if (options === null) {

@@ -70,12 +70,12 @@ class Load {
   readonly failures: Record<string, number> = {}
   #writeCount = 0
   #isOver = false
-  #workers: Array<Promise<void>> = []
+  #lanes: Array<Promise<void>> = []
 
   static async start (smoke: Smoke, name: string): Promise<Load> {
     const load = new Load(smoke, name)
     for (const tenantId of load.tenantIds) assert.equal((await smoke.api.create(tenantId)).status, 201)
-    load.#workers = Array.from({ length: 8 }, (_, i) => load.#work(load.tenantIds[i % load.tenantIds.length] ?? '', `key-${i}`))
+    load.#lanes = Array.from({ length: 8 }, (_, i) => load.#run(load.tenantIds[i % load.tenantIds.length] ?? '', `key-${i}`))
     return load
   }
 
@@ -99,7 +99,7 @@ class Load {
   /** Ends the load, reads every key back and compares. */
   async compare (): Promise<void> {
     this.#isOver = true
-    await Promise.all(this.#workers)
+    await Promise.all(this.#lanes)
     assert.ok(this.#acknowledged.size > 0)
     for (const [name, { tenantId, key, value }] of this.#acknowledged) {
       if (this.#uncertain.has(name)) continue
@@ -108,7 +108,7 @@ class Load {
     }
   }
 
-  async #work (tenantId: string, key: string): Promise<void> {
+  async #run (tenantId: string, key: string): Promise<void> {
     const name = `${tenantId} ${key}`
     for (let value = 1; !this.#isOver; value++) {
       this.#writeCount++

@@ -143,10 +143,16 @@ export class Tenants {
   }
 
   async #change<T> (task: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let isCommitting = false
     try {
-      return await withTransaction(this.#pool, task)
+      return await withTransaction(this.#pool, async client => {
+        const result = await task(client)
+        isCommitting = true
+        return result
+      })
     } catch (error) {
-      throw toStorageError(error, true)
+      // A connection that breaks before the COMMIT is sent takes all of it back.
+      throw toStorageError(error, isCommitting)
     }
   }
 }
