@@ -31,7 +31,7 @@ function setStage (t: TestContext, code: string, passed = true) {
 
 test('processes: one that does not start is reported with what it printed', async t => {
   const { start, end } = setStage(t, "console.error('no such thing'); process.exit(3)")
-  await assert.rejects(start(), /it ended by itself \(exit code 3\) before it was ready:\nno such thing/)
+  await assert.rejects(start(), /it ended by itself \(exit code 3\) before it was ready; it printed "" and:\nno such thing/)
   await assert.rejects(end())
 })
 
