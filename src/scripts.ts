@@ -1,5 +1,6 @@
 import type { Connection } from './connection.ts'
-import { CoordinatorError } from './errors.ts'
+import type { CoordinatorError } from './errors.ts'
+import { GatheredCalls } from './gathered-calls.ts'
 import type { Keys } from './keys.ts'
 import { LuaScript } from './lua-script.ts'
 import { decodeCandidate, ReplyReader } from './reply-reader.ts'
@@ -64,11 +65,16 @@ export class Scripts {
   readonly #connection: Connection
   readonly #keys: Keys
   readonly #hasIndex: '0' | '1'
+  readonly #resolves: GatheredCalls<string, Decision>
+  readonly #claims: GatheredCalls<ClaimRequest, Decision>
 
   constructor (connection: Connection, keys: Keys, memberIndex: boolean) {
     this.#connection = connection
     this.#keys = keys
     this.#hasIndex = memberIndex ? '1' : '0'
+    const weigh = ({ live, dead }: Decision): number => live.length + dead.length
+    this.#resolves = new GatheredCalls({ ask: ids => this.resolve(ids), weigh })
+    this.#claims = new GatheredCalls({ ask: requests => this.claim(requests), weigh })
   }
 
   /** Reads destinations, 32 at most. Each answer is a decision, or the error that befell it alone. */
@@ -88,14 +94,14 @@ export class Scripts {
     return decodeDecisions(await lua.claim.run(this.#connection, [destinationBase, memberBase, ownedBase], args), requests.length, 'write')
   }
 
-  /** Reads one destination. */
-  async resolveOne (destinationId: string): Promise<Decision> {
-    return succeeded((await this.resolve([destinationId]))[0])
+  /** Reads one destination, together with others that are asked for at the same time. */
+  resolveOne (destinationId: string): Promise<Decision> {
+    return this.#resolves.ask(destinationId)
   }
 
-  /** Reads one destination and binds a pod where one is needed and allowed. */
-  async claimOne (request: ClaimRequest): Promise<Decision> {
-    return succeeded((await this.claim([request]))[0])
+  /** Reads one destination and binds a pod where one is needed and allowed, together with others. */
+  claimOne (request: ClaimRequest): Promise<Decision> {
+    return this.#claims.ask(request)
   }
 
   /** Reads up to 100 members; without ids the whole set, if it is that small. */
@@ -174,11 +180,6 @@ export class Scripts {
     const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
     return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt, ...more])
   }
-}
-
-function succeeded (decision: Decision | CoordinatorError | undefined): Decision {
-  if (decision === undefined || decision instanceof CoordinatorError) throw decision ?? new CoordinatorError('PLT_COORDINATOR_STORE_REFUSED', 'The script gave no answer')
-  return decision
 }
 
 function decodeDecisions (raw: unknown, count: number, kind: CommandKind): (Decision | CoordinatorError)[] {
