@@ -73,32 +73,45 @@ local function finite(text)
   return nil
 end
 
+-- The candidates of this call by memberId, false for those that are not usable: many claims of one call name the same few pods, and
+-- nobody else writes in between.
+local candidatesRead = {}
+
+local function readCandidate(memberId)
+  local memberKey = memberBase .. memberId
+  local record = call('HMGET', memberKey, 'address', 'load', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending')
+  if not record[1] or record[1] == '' or isDraining(record[3]) then return false end
+  local isPlain = not record[4]
+  local pendingText = record[5]
+  if isPlain then pendingText = record[7] and plainPending(memberKey, record[2], record[7]) end
+  local pending = finite(pendingText) or 0
+  return {
+    memberId = memberId, key = memberKey, address = record[1], load = record[2] or '', number = finite(record[2]),
+    pending = pending, pendingText = string.format('%.17g', pending), bindingLoad = finite(record[6]) or 1, isPlain = isPlain, ttl = call('PTTL', memberKey)
+  }
+end
+
 -- The usable candidate of least load + pending, the first of equals; and the figures of all usable ones.
 local function choose(memberIds)
-  local best
+  local best, least, bestAt
   local figures = {}
   for i = 1, #memberIds do
     local memberId = memberIds[i]
-    local memberKey = memberBase .. memberId
-    local record = call('HMGET', memberKey, 'address', 'load', 'draining', 'incarnation', 'pending', 'bindingLoad', 'plainPending')
-    if record[1] and record[1] ~= '' and not isDraining(record[3]) then
-      local isPlain = not record[4]
-      local pendingText = record[5]
-      if isPlain then pendingText = record[7] and plainPending(memberKey, record[2], record[7]) end
-      local pending = finite(pendingText) or 0
-      local load = finite(record[2])
-      local total = load and load + pending or math.huge
-      local candidate = {
-        memberId = memberId, key = memberKey, address = record[1], load = record[2] or '', total = total,
-        pending = pending, bindingLoad = finite(record[6]) or 1, isPlain = isPlain, at = #figures + 3
-      }
-      figures[#figures + 1] = memberId
-      figures[#figures + 1] = record[2] or ''
-      figures[#figures + 1] = string.format('%.17g', pending)
-      if not best or total < best.total then best = candidate end
+    local candidate = candidatesRead[memberId]
+    if candidate == nil then
+      candidate = readCandidate(memberId)
+      candidatesRead[memberId] = candidate
+    end
+    if candidate then
+      local total = candidate.number and candidate.number + candidate.pending or math.huge
+      local size = #figures
+      figures[size + 1] = memberId
+      figures[size + 2] = candidate.load
+      figures[size + 3] = candidate.pendingText
+      if not best or total < least then best, least, bestAt = candidate, total, size + 3 end
     end
   end
-  return best, figures
+  return best, figures, bestAt
 end
 
 local function bind(destinationId, pod, dead)
@@ -128,11 +141,11 @@ local function decide(destinationId, claimOnMiss, reassignOrphans, candidates)
   if #live > 0 then return 'bound', live, dead, {} end
   if #dead == 0 and not claimOnMiss then return 'empty', live, dead, {} end
   if #dead > 0 and not reassignOrphans then return 'orphaned', live, dead, {} end
-  local pod, figures = choose(candidates)
+  local pod, figures, podAt = choose(candidates)
   if not pod then return 'refused', live, dead, figures end
   bind(destinationId, pod, dead)
-  figures[pod.at] = pod.pendingText
-  live = { pod.memberId, pod.address, pod.load, pod.pendingText, '', call('PTTL', pod.key) }
+  figures[podAt] = pod.pendingText
+  live = { pod.memberId, pod.address, pod.load, pod.pendingText, '', pod.ttl }
   return #dead > 0 and 'reassigned' or 'claimed', live, dead, figures
 end
 

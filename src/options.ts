@@ -58,8 +58,17 @@ export function checkMemberOptions (options: MemberOptions): CheckedMemberOption
   return { ...store, memberId, address, ttlMs: Math.max(1, Math.round(ttl * 1000)), getLoad, loadPerBinding }
 }
 
+/** What resolveDestination may change, checked. */
+export interface ResolveFlags {
+  readonly claimOnMiss: boolean
+  readonly reassignOrphans: boolean
+}
+
+const noFlags: ResolveFlags = { claimOnMiss: false, reassignOrphans: false }
+
 /** Checks the flags of resolveDestination. @throws PLT_COORDINATOR_INVALID_OPTION */
-export function checkResolveOptions (options: ResolveOptions): { claimOnMiss: boolean, reassignOrphans: boolean } {
+export function checkResolveOptions (options: ResolveOptions | undefined): ResolveFlags {
+  if (options === undefined) return noFlags
   checkObject(options)
   const { claimOnMiss = false, reassignOrphans = false } = options
   checkBoolean('claimOnMiss', claimOnMiss)

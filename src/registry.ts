@@ -8,6 +8,7 @@ import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
 import type { LiveMembers } from './live-members.ts'
 import { MemberView } from './member-view.ts'
 import { checkId, checkPickMemberOptions, checkRegistryOptions, checkResolveOptions } from './options.ts'
+import type { ResolveFlags } from './options.ts'
 import { Resolver } from './resolver.ts'
 import type { Found } from './resolver.ts'
 import { Scripts } from './scripts.ts'
@@ -82,11 +83,19 @@ export class Registry {
    * @returns null when the destination has no live pod and the flags allow none to be bound, or no pod can take it
    * @throws PLT_COORDINATOR_STRATEGY_FAILED, PLT_COORDINATOR_NOT_A_CANDIDATE when a pick was needed
    */
-  async resolveDestination (destinationId: string, options: ResolveOptions = {}): Promise<ResolvedDestination | null> {
-    const { claimOnMiss, reassignOrphans } = checkResolveOptions(options)
-    // Only checked ids are ever cached, so a hit needs no check of its own.
-    const cached = this.#cache.get(destinationId)
-    if (cached !== undefined && this.#closing === undefined) return this.#resolver.answer(cached)
+  resolveDestination (destinationId: string, options?: ResolveOptions): Promise<ResolvedDestination | null> {
+    try {
+      const flags = checkResolveOptions(options)
+      // Only checked ids are ever cached, so a hit needs no check of its own, and no turn of the event loop: it is made out at once.
+      const cached = this.#closing === undefined ? this.#cache.get(destinationId) : undefined
+      if (cached !== undefined) return Promise.resolve(this.#resolver.answer(cached))
+      return this.#resolveMiss(destinationId, flags)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #resolveMiss (destinationId: string, { claimOnMiss, reassignOrphans }: ResolveFlags): Promise<ResolvedDestination | null> {
     checkId('destinationId', destinationId)
     await this.#ready()
     return await this.#resolver.read(destinationId, claimOnMiss, reassignOrphans)

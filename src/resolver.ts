@@ -4,7 +4,7 @@ import type { ClaimTurns } from './claim-turns.ts'
 import { publish } from './diagnostics.ts'
 import { isCoordinatorError } from './errors.ts'
 import type { MemberView } from './member-view.ts'
-import type { Decision, Scripts } from './scripts.ts'
+import type { Decision, LivePod, Scripts } from './scripts.ts'
 import { isLoadAware } from './strategies/least-loaded.ts'
 import { pickCandidate } from './strategies/pick-candidate.ts'
 import type { Suspects } from './suspects.ts'
@@ -63,8 +63,7 @@ export class Resolver {
   answer ({ destinationId, choices, draining, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
     const { fanOutStrategy, suspects } = this.#options
     const trusted = suspects.avoid(choices, draining)
-    const only = trusted.length === 1 ? trusted[0] : undefined
-    const pod = only ?? pickCandidate(fanOutStrategy, trusted, this.#context(destinationId, rotation.turn++))
+    const pod = trusted.length === 1 ? trusted[0] as LivePod : pickCandidate(fanOutStrategy, trusted, this.#context(destinationId, rotation.turn++))
     if (pod === null) return null
     const { address, memberId } = pod
     return previous === null ? { address, memberId, reassigned: false } : { address, memberId, reassigned: true, previous }

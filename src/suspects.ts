@@ -1,3 +1,5 @@
+const none: readonly never[] = []
+
 /** Pods that refused a connection a moment ago, as seen from this process alone. No ground to replace them: only to prefer others. */
 export class Suspects {
   readonly #timeMs: number
@@ -16,7 +18,8 @@ export class Suspects {
   }
 
   /** Leaves out the suspects, unless that leaves none: then it looks among `others`, and takes the members as they are when those are no better. */
-  avoid<M extends { memberId: string }> (members: M[], others: M[] = []): M[] {
+  avoid<M extends { memberId: string }> (members: M[], others: readonly M[] = none): M[] {
+    if (this.#until.size === 0) return members
     this.#forgetOld()
     if (this.#until.size === 0) return members
     for (const list of [members, others]) {
@@ -27,7 +30,6 @@ export class Suspects {
   }
 
   #forgetOld (): void {
-    if (this.#until.size === 0) return
     const now = this.#now()
     for (const [memberId, until] of this.#until) {
       if (until > now) return
