@@ -1,15 +1,34 @@
 import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { refuse } from './refusal.ts'
 import type { Refusal } from './refusal.ts'
 import { upstreamKey } from './upstream.ts'
 
-/** Where a request goes: the pod's origin, and the path as it came behind the base path of the address. @throws TypeError for an address that is none */
-function locate (address: string, requestTarget: string): { origin: string, path: string } {
+interface Base {
+  readonly origin: string
+  /** The path of the address, without a slash at its end. */
+  readonly path: string
+}
+
+// Parsing an address costs more than all else that is done here, and there are as many of them as pods.
+const bases = new LRUCache<string, Base>({ max: 1000 })
+
+/** @throws TypeError for an address that is none */
+function parseAddress (address: string): Base {
+  const known = bases.get(address)
+  if (known !== undefined) return known
   const { protocol, origin, pathname } = new URL(address)
   if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError(`Expected a pod's address to be an http or https URL, got one of scheme ${protocol}`)
+  const base = { origin, path: pathname.replace(/\/+$/, '') }
+  bases.set(address, base)
+  return base
+}
+
+/** Where a request goes: the pod's origin, and the path as it came behind the base path of the address. @throws TypeError for an address that is none */
+function locate (address: string, requestTarget: string): { origin: string, path: string } {
+  const { origin, path: base } = parseAddress(address)
   // The absolute form names a host, which must not decide where the request goes.
   const path = requestTarget.startsWith('/') ? requestTarget : requestTarget.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')
-  const base = pathname.replace(/\/+$/, '')
   return { origin, path: base + (path.startsWith('/') ? path : `/${path}`) }
 }
 
