@@ -1,67 +1,97 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { Redis } from 'iovalkey'
-import { LRUCache } from 'lru-cache'
-import { Member, Registry } from '@platformatic/coordinator'
-import { compare, loop } from './measure.ts'
-import type { Comparison } from './measure.ts'
+import { Bench } from './bench.ts'
+import { formatHead, formatResult, listMissed, toJson, writeResults } from './report.ts'
+import { groups } from './rows/groups.ts'
+import { toMarkdown } from './targets.ts'
 
+const usage = `Usage: npm run bench -- [name…] [--smoke] [--check] [--json]
+
+name      a group of rows, or the beginning of a row's id, such as http or http/get; all when none is given
+--smoke   runs every row briefly, to see that it runs; nothing is judged
+--check   exits 1 when a target is missed, naming it
+--json    prints the results as JSON in place of the table
+--targets prints the table of bench/README.md
+
+Groups: ${groups.map(({ name }) => name).join(', ')}
+The store is found as for the tests; it must have no other clients while this runs. Results are written to bench/out/results.json.`
+
+const flags = new Set(['--smoke', '--check', '--json', '--targets'])
 const args = process.argv.slice(2)
-const isSmoke = args.includes('--smoke')
 const names = args.filter(arg => !arg.startsWith('--'))
-const rounds = isSmoke ? 2 : 15
-const scale = isSmoke ? 0.02 : 1
+const [isSmoke, isCheck, isJson] = ['--smoke', '--check', '--json'].map(flag => args.includes(flag)) as [boolean, boolean, boolean]
+const problem = findProblem()
 
-const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6390'
-const keyPrefix = `bench-${randomBytes(6).toString('hex')}`
-const client = new Redis(url)
-const members = Array.from({ length: 10 }, (_, at) => new Member({ redis: client, keyPrefix, memberId: `pod-${at}`, address: `http://10.0.0.${at}:3000`, ttl: 600 }))
-await Promise.all(members.map(member => member.register()))
-const cached = new Registry({ redis: client, keyPrefix, cache: { ttl: 600_000 } })
-const uncached = new Registry({ redis: client, keyPrefix, cache: false })
-const claiming = new Registry({ redis: client, keyPrefix, cache: false, strategy: 'least-loaded' })
-
-const ids = Array.from({ length: 1000 }, (_, at) => `destination-${at}`)
-for (const id of ids) await cached.resolveDestination(id, { claimOnMiss: true })
-await client.set(`${keyPrefix}:plain`, 'x')
-await members[0]?.registerLock('lock-1', 'destination-1')
-const lru = new LRUCache<string, object>({ max: 10_000, ttl: 600_000 })
-for (const id of ids) lru.set(id, {})
-
-const id = (turn: number): string => ids[turn % ids.length] ?? ''
-const get = loop(64, () => client.get(`${keyPrefix}:plain`))
-let touched = 0
-
-const comparisons: Record<string, () => Promise<Comparison>> = {
-  cached: () => compare('cached resolve, one at a time', 'await of a function around one lru-cache get',
-    loop(1, turn => cached.resolveDestination(id(turn))), loop(1, async turn => lru.get(id(turn))), rounds, 400_000 * scale),
-  uncached: () => compare('uncached resolve, 64 in flight', 'GET, 64 in flight',
-    loop(64, turn => uncached.resolveDestination(id(turn))), get, rounds, 40_000 * scale),
-  'first-touch': () => compare('first touch of 10 pods, 64 in flight', 'GET, 64 in flight',
-    loop(64, () => claiming.resolveDestination(`new-${touched++}`, { claimOnMiss: true })), get, rounds, 20_000 * scale),
-  lock: () => compare('resolveLock, 64 in flight', 'GET, 64 in flight',
-    loop(64, () => uncached.resolveLock('lock-1')), get, rounds, 40_000 * scale)
+if (problem !== undefined) {
+  console.error(`${problem}\n${usage}`)
+  process.exitCode = 2
+} else if (args.includes('--targets')) {
+  console.log(toMarkdown())
+} else {
+  process.exitCode = await main()
 }
 
-const unknown = names.filter(name => !Object.hasOwn(comparisons, name))
-if (unknown.length > 0) {
-  console.error(`No such bench: ${unknown.join(', ')}. There are: ${Object.keys(comparisons).join(', ')}`)
-  process.exitCode = 1
+function findProblem (): string | undefined {
+  const unknown = args.find(arg => arg.startsWith('--') && !flags.has(arg))
+  if (unknown !== undefined) return `There is no ${unknown}.`
+  const lost = names.find(name => !groups.some(group => name === group.name || name.startsWith(`${group.name}/`)))
+  if (lost !== undefined) return `There is no group ${lost}.`
+  return isSmoke && isCheck ? '--smoke judges nothing, so --check has nothing to check.' : undefined
 }
-const results: Comparison[] = []
-for (const [name, run] of Object.entries(comparisons)) {
-  if (unknown.length > 0 || (names.length > 0 && !names.includes(name))) continue
-  const result = await run()
-  results.push(result)
-  const { median, min, max } = result.ratio
-  console.log(`${result.name.padEnd(40)} ${median.toFixed(2)} (${min.toFixed(2)}-${max.toFixed(2)}) of ${result.limit}: ${result.rate}/s against ${result.limitRate}/s`)
-}
-const folder = new URL('out/', import.meta.url)
-mkdirSync(folder, { recursive: true })
-writeFileSync(new URL('results.json', folder), `${JSON.stringify({ date: new Date().toISOString(), node: process.version, isSmoke, results }, null, 2)}\n`)
 
-for await (const keys of client.scanStream({ match: `${keyPrefix}:*`, count: 1000 })) {
-  if (keys.length > 0) await client.unlink(...keys)
+async function main (): Promise<number> {
+  const startedAt = performance.now()
+  const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6390'
+  const print = isJson ? () => {} : (text: string) => console.log(text)
+  const bench = new Bench({
+    url,
+    isSmoke,
+    names,
+    onResult: result => print(formatResult(result)),
+    onNote: text => console.error(`    ${text}`)
+  })
+  for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
+    process.once(signal, () => bench.endGroup().finally(() => process.exit(code)))
+  }
+
+  print(formatHead())
+  for (const group of groups) {
+    if (!bench.wantsGroup(group.name)) continue
+    try {
+      await group.run(bench)
+    } finally {
+      await bench.endGroup()
+    }
+  }
+  const { results } = bench
+  const json = toJson({ isSmoke, names, storeVersion: await readStoreVersion(url), seconds: (performance.now() - startedAt) / 1000 }, results)
+  const file = writeResults(json)
+  if (isJson) console.log(json)
+  print(`\n${results.length} rows, written to ${file}`)
+
+  const problems = [...findUnmatched(results), ...(isSmoke ? findStaleReadme() : [])]
+  for (const text of problems) console.error(text)
+  if (problems.length > 0) return 1
+  if (!isCheck) return 0
+  const missed = listMissed(results)
+  for (const text of missed) console.error(`missed ${text}`)
+  return missed.length > 0 ? 1 : 0
 }
-await Promise.all([cached, uncached, claiming, ...members].map(each => each.close()))
-await client.quit()
+
+/** Names that matched no row: a check of nothing must not pass. */
+function findUnmatched (results: readonly { id: string }[]): string[] {
+  return names.filter(name => !results.some(({ id }) => id === name || id.startsWith(`${name}/`))).map(name => `No row is named ${name}.`)
+}
+
+function findStaleReadme (): string[] {
+  const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
+  return readme.includes(toMarkdown()) ? [] : ['bench/README.md does not have the table of targets.ts: paste what npm run bench -- --targets prints.']
+}
+
+async function readStoreVersion (url: string): Promise<string> {
+  const client = new Redis(url)
+  const text = await client.info('server')
+  await client.quit()
+  const version = /^valkey_version:(.+)\r?$/m.exec(text)?.[1]
+  return version === undefined ? `redis ${/^redis_version:(.+)\r?$/m.exec(text)?.[1]?.trim()}` : `valkey ${version.trim()}`
+}
