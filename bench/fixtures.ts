@@ -7,11 +7,11 @@ import type { Side } from './compare.ts'
 /** Seconds: longer than any run. */
 const longTtl = 86_400
 const fillAtOnce = 5000
-// Destination n of a name is bound to so many pods, one behind the other, of all there are.
+// Destination n of a name is bound to so many pods, one behind the other, of those there are from a first on.
 const fillScript = `
 for n = ARGV[2], ARGV[3] do
   for at = 0, ARGV[4] - 1 do
-    redis.call('SADD', KEYS[1] .. ARGV[1] .. '-' .. string.format('%d', n), 'pod-' .. string.format('%d', (n + at) % ARGV[5]))
+    redis.call('SADD', KEYS[1] .. ARGV[1] .. '-' .. string.format('%d', n), 'pod-' .. string.format('%d', ARGV[6] + (n + at) % ARGV[5]))
   end
 end`
 
@@ -39,6 +39,18 @@ export function oneByOne (operation: (turn: number) => Promise<unknown>): Side['
   }
 }
 
+/** A side that touches destinations that were never touched, 64 in flight, and forgets them afterwards: the store stays as large as it is. */
+export function touchNew (client: Redis, prefix: string, touch: (id: string) => Promise<unknown>): Pick<Side, 'run' | 'clean'> {
+  let touched = 0
+  return {
+    run: async count => {
+      touched = count
+      await inFlight(64, turn => touch(`new-${turn}`))(count)
+    },
+    clean: () => removeDestinations(client, prefix, Array.from({ length: touched }, (_, turn) => `new-${turn}`))
+  }
+}
+
 /** Fails for an answer that says nothing was found: what is measured would be something else. */
 export async function found<T> (answer: Promise<T | null>): Promise<T> {
   const result = await answer
@@ -63,12 +75,14 @@ export interface Filling {
   readonly count: number
   readonly podsEach: number
   readonly podCount: number
+  /** @defaultValue 0 */
+  readonly firstPod?: number
 }
 
 /** Binds destinations as plain commands would, quickly. */
-export async function bindDestinations (client: Redis, prefix: string, { name, count, podsEach, podCount }: Filling): Promise<void> {
+export async function bindDestinations (client: Redis, prefix: string, { name, count, podsEach, podCount, firstPod = 0 }: Filling): Promise<void> {
   for (let from = 0; from < count; from += fillAtOnce) {
-    await client.eval(fillScript, 1, `${prefix}:destination:`, name, from, Math.min(from + fillAtOnce, count) - 1, podsEach, podCount)
+    await client.eval(fillScript, 1, `${prefix}:destination:`, name, from, Math.min(from + fillAtOnce, count) - 1, podsEach, podCount, firstPod)
   }
 }
 

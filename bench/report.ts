@@ -67,7 +67,8 @@ export function writeResults (json: string): string {
 
 function formatSide ({ label, rate, clientUs, storeUs, commands, roundTrips, p50Us, p99Us }: SideSummary): string {
   const parts = [`${Math.round(rate.median).toLocaleString('en')}/s`, `client ${formatNumber(clientUs.median)} us`]
-  if (storeUs.median > 0 && commands > 0) parts.push(`store ${formatNumber(storeUs.median)} us`, `${formatNumber(commands)} commands`, `${formatNumber(roundTrips)} round trips`)
+  if (storeUs.median > 0) parts.push(`store ${formatNumber(storeUs.median)} us`)
+  if (commands > 0) parts.push(`${formatNumber(commands)} commands`, `${formatNumber(roundTrips)} round trips`)
   if (p50Us !== undefined && p99Us !== undefined) parts.push(`p50 ${formatNumber(p50Us.median)} us`, `p99 ${formatNumber(p99Us.median)} us`)
   return `    ${label.padEnd(widths[0])} ${parts.join('  ')}`
 }
