@@ -4,7 +4,7 @@ import type { Redis } from 'iovalkey'
 import { Registry } from '@platformatic/coordinator'
 import type { Bench, RowGroup } from '../bench.ts'
 import { addMembers, bindDestinations, found, inFlight } from '../fixtures.ts'
-import type { MemoryUse } from '../processes/coordinator-memory.ts'
+import type { MemoryUse, Rest } from '../processes/coordinator-memory.ts'
 import { Forked } from '../processes/forked.ts'
 import { startOwnStore } from '../stores.ts'
 
@@ -65,8 +65,9 @@ async function weighCoordinator (bench: Bench): Promise<void> {
   const coordinator = new Forked(bench, 'coordinator-memory', ['--expose-gc'])
   for (const each of [idle, coordinator]) await each.ask('open', { url: bench.url, keyPrefix: prefix })
   await coordinator.ask('fill', { name: 'fan-out', count: cachedCount })
-  const { rssBytes: idleBytes, heapBytes: idleHeap } = await idle.ask<MemoryUse>('measure')
-  const filled = await coordinator.ask<MemoryUse>('measure')
+  const rest: Rest = { deadlineMs: bench.size(20_000, 100) }
+  const { rssBytes: idleBytes, heapBytes: idleHeap } = await idle.ask<MemoryUse>('rest', rest)
+  const filled = await coordinator.ask<MemoryUse>('rest', rest)
   const note = `${cachedCount.toLocaleString('en')} bindings to 3 pods each; idle: ${toMegabytes(idleBytes)} MB, heap alone: ${toMegabytes(filled.heapBytes - idleHeap)} MB more`
   bench.report('memory/coordinator', 'MB resident over an idle process', [(filled.rssBytes - idleBytes) / megabyte], note)
   if (!bench.wants('memory/churn')) return
@@ -76,7 +77,7 @@ async function weighCoordinator (bench: Bench): Promise<void> {
     await coordinator.ask('churn', { name: 'fan-out', count: churnedCount, seconds: bench.size(7200, 10), resolvesPerSecond: 12 })
     hours.push(await coordinator.ask<MemoryUse>('measure'))
   }
-  // The first hours fill the cache and make the code hot.
+  // The first hours fill the cache and make the code hot: the 4th to 8th are held against the 20th to 24th.
   const [early, late] = [hours.slice(1, 4), hours.slice(-3)]
   const growth = average(late.map(({ heapBytes }) => heapBytes)) - average(early.map(({ heapBytes }) => heapBytes))
   const rss = hours.map(({ rssBytes }) => toMegabytes(rssBytes - idleBytes)).join(' ')
