@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
 import type { Result } from './bench.ts'
+import type { Verdict } from './judge.ts'
 import type { SideSummary } from './figures.ts'
 import type { Spread } from './statistics.ts'
 import { findTarget, formatTarget } from './targets.ts'
@@ -27,11 +28,11 @@ export function formatResult (result: Result): string {
   return [line, formatSide(measured), formatSide(limit)].join('\n')
 }
 
-/** The results that fell short, for `--check`. */
-export function listMissed (results: readonly Result[]): string[] {
-  return results.filter(({ verdict }) => verdict === 'missed').map(result => {
+/** The results of a verdict, a line each, for `--check`. */
+export function listBy (verdict: Verdict, results: readonly Result[]): string[] {
+  return results.filter(result => result.verdict === verdict).map(result => {
     const target = findTarget(result.id)
-    return `${result.id}: ${formatSpread(result.value)}, target ${target === undefined ? '' : formatTarget(target)} (${target?.what})`
+    return `${verdict} ${result.id}: ${formatSpread(result.value)}, target ${target === undefined ? '' : formatTarget(target)} (${target?.what})`
   })
 }
 

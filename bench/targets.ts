@@ -5,7 +5,7 @@ export interface Target {
   readonly what: string
   /** What it is held against. */
   readonly limit: string
-  /** The quantity that is compared. */
+  /** The quantity that is judged. */
   readonly figure: string
   /** Most that is allowed, where a cost is judged. */
   readonly atMost?: number
@@ -13,9 +13,9 @@ export interface Target {
   readonly atLeast?: number
 }
 
-const times = 'times the CPU of'
-const share = 'share of the rate of, by CPU,'
-const await_ = 'await of an async function around one lru-cache get'
+const times = 'times its CPU'
+const share = 'share of its rate by CPU'
+const asyncGet = 'await of an async function around one lru-cache get'
 const get64 = 'GET through the same client, 64 in flight'
 const fixed = 'reply.from to a fixed address with the same signal, timeout and header duties'
 const bodies = [['get', 'GET'], ['post-1k', 'POST of 1 KiB'], ['post-64k', 'POST of 64 KiB']] as const
@@ -25,7 +25,7 @@ export const targets: readonly Target[] = [
   ...[1, 3].flatMap(pods => [1, 64].map(inFlight => ({
     id: `cached/${podsOf(pods)}/${inFlight}-in-flight`,
     what: `cached resolve, ${podsOf(pods, ' ')}, ${inFlight} in flight`,
-    limit: await_,
+    limit: asyncGet,
     figure: times,
     atMost: pods === 1 ? 1.6 : 2
   }))),
@@ -36,14 +36,14 @@ export const targets: readonly Target[] = [
     id: `uncached/${podsOf(pods)}/1-in-flight`,
     what: `uncached resolve, ${podsOf(pods, ' ')}, 1 in flight`,
     limit: 'GET through the same client, 1 in flight',
-    figure: 'times the p50 of',
+    figure: 'times its p50',
     atMost: 1.3
   })),
 
   ...[1, 16].flatMap(registries => [
     ...[10, 100, 1000].map(pods => ({
       id: `claims/${registries}-${registries === 1 ? 'registry' : 'registries'}/${pods}-pods`,
-      what: `first touch, ${pods} pods, ${registries === 1 ? '1 registry' : '16 registries in 4 processes'}`,
+      what: `first touch, ${pods.toLocaleString('en')} pods, ${registries === 1 ? '1 registry' : '16 registries in 4 processes'}`,
       limit: registries === 1 ? get64 : 'GET through the same clients, 64 in flight in each process',
       figure: share,
       atLeast: 0.5
@@ -69,11 +69,11 @@ export const targets: readonly Target[] = [
   ]),
   { id: 'http/create', what: 'pickAndRegister, small replies', limit: 'bare reply.from and one GET', figure: share, atLeast: 0.9 },
 
-  { id: 'heartbeats/10000-pods', what: 'heartbeats of 10,000 pods at one per 10 s', limit: 'one core', figure: '% of it, the store\'s CPU', atMost: 4 },
+  { id: 'heartbeats/10000-pods', what: 'heartbeats of 10,000 pods at one per 10 s', limit: 'one core', figure: '% of it, CPU of the store', atMost: 4 },
 
   { id: 'memory/binding', what: 'memory in Valkey of a binding, 36-character ids', limit: '-', figure: 'bytes', atMost: 170 },
   { id: 'memory/binding-indexed', what: 'the same with memberIndex', limit: '-', figure: 'bytes', atMost: 280 },
-  { id: 'memory/coordinator', what: 'memory of a coordinator with 10,000 cached fan-out bindings', limit: 'an idle process', figure: 'MB of resident memory more than', atMost: 25 },
+  { id: 'memory/coordinator', what: 'memory of a coordinator with 10,000 cached fan-out bindings', limit: 'an idle process', figure: 'MB of resident memory more', atMost: 25 },
   { id: 'memory/churn', what: 'growth of a coordinator from the 4th to the 24th simulated hour', limit: '-', figure: 'MB of heap', atMost: 1 },
 
   ...(['resolve', 'claim'] as const).map(what => ({
@@ -83,8 +83,8 @@ export const targets: readonly Target[] = [
     figure: times,
     atMost: 1.2
   })),
-  ...(['resolve', 'claim', 'claim-least-loaded'] as const).map(what => ({
-    id: `growth/pods/${what}`,
+  ...[['resolve', 'resolve'], ['claim', 'claim'], ['claim-least-loaded', 'claim by least-loaded']].map(([id, what]) => ({
+    id: `growth/pods/${id}`,
     what: `${what} among 1,000 pods`,
     limit: 'the same among 10',
     figure: times,
@@ -99,7 +99,7 @@ export const targets: readonly Target[] = [
     id: 'placement/fresh-pod',
     what: '10,000 claims between two heartbeats, 16 registries in 4 processes, 100 pods, one of them fresh',
     limit: 'level of a perfect least-loaded placement',
-    figure: 'times, highest load over',
+    figure: 'times it, the highest load',
     atMost: 1.05
   }
 ]
@@ -117,8 +117,8 @@ export function formatTarget ({ atMost, atLeast }: Target): string {
 
 /** The table of bench/README.md. */
 export function toMarkdown (): string {
-  const rows = targets.map(target => `| \`${target.id}\` | ${target.what} | ${target.figure} ${target.limit === '-' ? '' : target.limit} | ${formatTarget(target)} |`.replace(/ +\|/g, ' |'))
-  return ['| row | what | judged by | target |', '|---|---|---|---|', ...rows].join('\n')
+  const rows = targets.map(target => `| \`${target.id}\` | ${target.what} | ${target.limit} | ${target.figure} | ${formatTarget(target)} |`)
+  return ['| row | what | held against | judged | target |', '|---|---|---|---|---|', ...rows].join('\n')
 }
 
 function podsOf (count: number, separator = '-'): string {

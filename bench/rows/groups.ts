@@ -3,6 +3,7 @@ import { cached } from './cached.ts'
 import { claims } from './claims.ts'
 import { growth } from './growth.ts'
 import { heartbeats } from './heartbeats.ts'
+import { http } from './http.ts'
 import { lock } from './lock.ts'
 import { memory } from './memory.ts'
 import { placement } from './placement.ts'
@@ -11,4 +12,4 @@ import { storm } from './storm.ts'
 import { uncached } from './uncached.ts'
 
 /** All groups, in the order in which they run. */
-export const groups: readonly RowGroup[] = [cached, uncached, claims, storm, lock, heartbeats, memory, growth, start, placement]
+export const groups: readonly RowGroup[] = [cached, uncached, claims, storm, lock, http, heartbeats, memory, growth, start, placement]
