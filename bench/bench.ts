@@ -102,7 +102,15 @@ export class Bench {
   async endGroup (): Promise<void> {
     const endings = this.#endings.reverse()
     this.#endings = []
-    for (const end of endings) await end()
+    const failures: unknown[] = []
+    for (const end of endings) {
+      try {
+        await end()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'Something was not undone')
   }
 
   note (text: string): void {

@@ -50,8 +50,12 @@ async function main (): Promise<number> {
     onResult: result => print(formatResult(result)),
     onNote: text => console.error(`    ${text}`)
   })
+  let isEnding = false
   for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
-    process.once(signal, () => bench.endGroup().finally(() => process.exit(code)))
+    process.once(signal, () => {
+      isEnding = true
+      bench.endGroup().finally(() => process.exit(code))
+    })
   }
 
   print(formatHead())
@@ -59,6 +63,10 @@ async function main (): Promise<number> {
     if (!bench.wantsGroup(group.name)) continue
     try {
       await group.run(bench)
+    } catch (error) {
+      // A signal takes from under a row what it works with; what it has written is being removed.
+      if (isEnding) await new Promise(() => {})
+      throw error
     } finally {
       await bench.endGroup()
     }

@@ -1,9 +1,10 @@
 import httpProxy from '@fastify/http-proxy'
 import replyFrom from '@fastify/reply-from'
 import fastify from 'fastify'
-import type { FastifyInstance, RouteHandlerMethod } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
 import { Redis } from 'iovalkey'
 import coordinatorPlugin, { proxyVia } from '@platformatic/coordinator'
+import type { AnyRoute, HelperHandler } from '@platformatic/coordinator'
 import { answerQuestions } from './answer.ts'
 import { createSender, fixedDuties, proxyWith } from './duties.ts'
 import type { Duties } from './duties.ts'
@@ -35,7 +36,7 @@ answerQuestions({
         ['2', { timeout: true }], ['3', { requestHeaders: true }], ['4', { replyHeaders: true }], ['5', { failures: true }], ['6', { heldBody: true }]
       ]
       for (const [letter, duties] of single) addRoute(scope, letter, proxyWith(podAddress, duties))
-      addRoute(scope, 'g', async (request, reply) => {
+      addRoute(scope, 'g', async (request: FastifyRequest, reply: FastifyReply) => {
         await client?.get(`${keyPrefix}:plain`)
         return reply.from(podAddress + request.url)
       })
@@ -66,8 +67,8 @@ async function addHelpers (scope: FastifyInstance, keyPrefix: string, podAddress
   addRoute(scope, 'c', scope.coordinator.pickAndRegister({ registerIdFrom: body => body.id }))
 }
 
-function addRoute (scope: FastifyInstance, letter: string, handler: RouteHandlerMethod): void {
-  scope.route({ method: ['GET', 'POST'], url: `/${letter}/:id`, handler })
+function addRoute (scope: FastifyInstance, letter: string, handler: RouteHandlerMethod | HelperHandler<AnyRoute>): void {
+  scope.route({ method: ['GET', 'POST'], url: `/${letter}/:id`, handler: handler as RouteHandlerMethod })
 }
 
 /** Bodies go through reply-from as streams, as they do in http-proxy. */
