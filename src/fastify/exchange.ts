@@ -13,7 +13,7 @@ import { isRefusal, refuse, sendRefusal, toRefusal } from './refusal.ts'
 import type { Refusal } from './refusal.ts'
 import type { HelperResult, ProxyOptions, ProxyTarget } from './types.ts'
 import { startRequestTimer } from './request-timer.ts'
-import { sendingKey, upstreamKey } from './upstream.ts'
+import { sendingKey, StopSignal, upstreamKey } from './upstream.ts'
 import type { Sending } from './upstream.ts'
 
 /** What a helper makes of a request: where it goes, and what is done with the pod's reply. */
@@ -128,11 +128,11 @@ export class Exchange {
     this.#sendings++
     const { request, reply } = this
     const { requestTimeout, idleTimeout, rewriteHeaders, rewriteRequestHeaders } = this.#options
-    const controller = new AbortController()
+    const signal = new StopSignal()
     let stopped: 'left' | 'timeout' | undefined
     this.#abort = reason => {
       stopped ??= reason
-      controller.abort()
+      signal.abort()
     }
     if (typeof reply.from !== 'function') throw new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', 'Register the coordinator plugin, or @fastify/reply-from, before the routes of the helpers')
     const timer = startRequestTimer(this.#timeLeft(requestTimeout), this.#body, () => this.#abort?.('timeout'))
@@ -140,7 +140,7 @@ export class Exchange {
       timer.stop()
       this.#fail(target, error, stopped)
     }
-    const sending: Sending = { path, body: this.#body, signal: controller.signal, onError, onInfo: info => this.#inform(info) }
+    const sending: Sending = { path, body: this.#body, signal, onError, onInfo: info => this.#inform(info) }
     const isExact = upstreamKey in request.server
     if (!isExact && this.#body instanceof Readable) request.body = this.#body
     if (this.#route.onReply !== undefined) this.#own = reply.getHeaders()

@@ -13,13 +13,7 @@ const ownPrefix = 'x-coordinator-'
 
 /** The headers of a request as its pod gets them; their lengths and the host are set where it is sent. */
 export function toPodHeaders (request: FastifyRequest): IncomingHttpHeaders {
-  const headers = copyEndToEnd(request.headers)
-  for (const name of Object.keys(headers)) {
-    if (name.startsWith(ownPrefix) || name.startsWith(':')) delete headers[name]
-  }
-  // "100 Continue" was said by us: the pod gets the body when it is there.
-  delete headers.expect
-  delete headers['content-length']
+  const headers = copyEndToEnd(request.headers, isForPod)
   if (request.headers.te === 'trailers') headers.te = 'trailers'
   setForwarded(headers, request)
   return headers
@@ -55,17 +49,24 @@ export function toClientHeaders (headers: IncomingHttpHeaders): IncomingHttpHead
   return copyEndToEnd(headers)
 }
 
-function copyEndToEnd (headers: IncomingHttpHeaders): IncomingHttpHeaders {
+// "100 Continue" was said by us: the pod gets the body when it is there.
+function isForPod (name: string): boolean {
+  return !name.startsWith(ownPrefix) && !name.startsWith(':') && name !== 'expect' && name !== 'content-length'
+}
+
+function copyEndToEnd (headers: IncomingHttpHeaders, isWanted: (name: string) => boolean = () => true): IncomingHttpHeaders {
   const named = namedInConnection(headers.connection)
   const copy: IncomingHttpHeaders = {}
   for (const name in headers) {
-    if (!hopByHop.has(name) && !named.includes(name)) copy[name] = headers[name]
+    if (!hopByHop.has(name) && isWanted(name) && !named.includes(name)) copy[name] = headers[name]
   }
   return copy
 }
 
-function namedInConnection (connection: string | string[] | undefined): string[] {
-  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return []
+const none: readonly string[] = []
+
+function namedInConnection (connection: string | string[] | undefined): readonly string[] {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return none
   return String(connection).toLowerCase().split(',').map(name => name.trim())
 }
 

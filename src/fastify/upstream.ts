@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
@@ -8,13 +9,24 @@ export interface Sending {
   /** Path and query exactly as they came, behind the base path of the pod's address. */
   readonly path: string
   readonly body: Buffer | Readable | undefined
-  readonly signal: AbortSignal
+  readonly signal: StopSignal
   /** Called in place of reply-from's own handling, which would write a line to the log for each. */
   readonly onError: (error: Error) => void
   /** Called with informational replies (1xx). */
   readonly onInfo: (info: { statusCode: number, headers: IncomingHttpHeaders }) => void
   /** Filled when the reply has ended. */
   trailers?: Record<string, string>
+}
+
+/** Stops a sending: what undici needs of an AbortSignal, at a tenth of its cost. */
+export class StopSignal extends EventEmitter {
+  aborted = false
+
+  abort (): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.emit('abort')
+  }
 }
 
 /** The application that has our sender carries this mark. */
