@@ -42,7 +42,7 @@ export interface Comparison {
   readonly meter: Meter
   /** Milliseconds of one run of a side, from which its number of operations is found. @defaultValue 150 */
   readonly segmentMs?: number
-  /** Operations of one run, where they are given; else found. */
+  /** Operations of one run, where they are given, and done several times when it has to be longer; else found. */
   readonly operations?: number
 }
 
@@ -78,7 +78,8 @@ export async function compare (comparison: Comparison, effort: Effort, note: (te
   turns.push({ key: controlKey, name: control, side: requireSide(sides, control) })
 
   for (let run = 1; ; run++) {
-    const rounds = await runRounds(turns, counts, comparison, effort)
+    const length = 2 ** (run - 1)
+    const rounds = await runRounds(turns, counts, length, comparison, effort)
     const results = pairs.map(pair => summarize({
       id: pair.id,
       figure: pair.figure,
@@ -90,23 +91,31 @@ export async function compare (comparison: Comparison, effort: Effort, note: (te
     const wide = results.filter(({ id, control }) => findTarget(id) !== undefined && isWide(control))
     if (effort.isSmoke || wide.length === 0 || run === maxRuns) return results
     note(`undecided: identical code differed by more than 20 % beside ${wide.map(({ id }) => id).join(', ')}; again, twice as long`)
-    for (const [name, count] of counts) if (comparison.operations === undefined) counts.set(name, count * 2)
   }
 }
 
-async function runRounds (turns: readonly Turn[], counts: ReadonlyMap<string, number>, comparison: Comparison, { rounds }: Effort): Promise<Map<string, Segment>[]> {
+/** @param length times the count of each side that it does at its turn */
+async function runRounds (turns: readonly Turn[], counts: ReadonlyMap<string, number>, length: number, comparison: Comparison, { rounds }: Effort): Promise<Map<string, Segment>[]> {
   const all: Map<string, Segment>[] = []
   for (let at = 0; at < rounds; at++) {
     const first = at % turns.length
     const order = [...turns.slice(first), ...turns.slice(0, first)]
     const round = new Map<string, Segment>()
     for (const { key, name, side } of [...order, ...order.toReversed()]) {
-      const segment = await runSide(side, counts.get(name) ?? 1, comparison.meter)
+      const segment = await runTurn(side, counts.get(name) ?? 1, length, comparison)
       const earlier = round.get(key)
       round.set(key, earlier === undefined ? segment : join(earlier, segment))
     }
     all.push(round)
   }
+  return all
+}
+
+async function runTurn (side: Side, count: number, length: number, { meter, operations }: Comparison): Promise<Segment> {
+  if (operations === undefined) return await runSide(side, count * length, meter)
+  // A count that was given is what the row is about: it is done again, not made larger.
+  let all = await runSide(side, count, meter)
+  for (let times = 1; times < length; times++) all = join(all, await runSide(side, count, meter))
   return all
 }
 
