@@ -40,15 +40,17 @@ export interface RunDetails {
   readonly isSmoke: boolean
   readonly names: readonly string[]
   readonly storeVersion: string
+  /** Of the minute before the run: of what else the machine did. */
+  readonly loadBefore: number
   readonly seconds: number
 }
 
 /** All of a run as it is written to bench/out/results.json. */
-export function toJson ({ isSmoke, names, storeVersion, seconds }: RunDetails, results: readonly Result[]): string {
+export function toJson ({ isSmoke, names, storeVersion, loadBefore, seconds }: RunDetails, results: readonly Result[]): string {
   const [first] = cpus()
   return JSON.stringify({
     date: new Date().toISOString(),
-    machine: { cpu: first?.model ?? 'unknown', cores: cpus().length, system: `${process.platform} ${release()}`, loadAverage: loadavg() },
+    machine: { cpu: first?.model ?? 'unknown', cores: cpus().length, system: `${process.platform} ${release()}`, loadBefore, loadAfter: loadavg()[0] },
     runtime: process.version,
     store: storeVersion,
     isSmoke,

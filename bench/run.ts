@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { Redis } from 'iovalkey'
 import { Bench } from './bench.ts'
 import { formatHead, formatResult, listBy, toJson, writeResults } from './report.ts'
@@ -42,6 +43,12 @@ function findProblem (): string | undefined {
 async function main (): Promise<number> {
   const startedAt = performance.now()
   const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6390'
+  const storeVersion = await readStoreVersion(url)
+  if (storeVersion === undefined) {
+    console.error('No store answers where REDIS_URL says, or on 127.0.0.1:6390. npm run bench finds or starts one.')
+    return 1
+  }
+  const loadBefore = loadavg()[0] ?? NaN
   const print = isJson ? () => {} : (text: string) => console.log(text)
   const bench = new Bench({
     url,
@@ -72,7 +79,7 @@ async function main (): Promise<number> {
     }
   }
   const { results } = bench
-  const json = toJson({ isSmoke, names, storeVersion: await readStoreVersion(url), seconds: (performance.now() - startedAt) / 1000 }, results)
+  const json = toJson({ isSmoke, names, storeVersion, loadBefore, seconds: (performance.now() - startedAt) / 1000 }, results)
   const file = writeResults(json)
   if (isJson) console.log(json)
   print(`\n${results.length} rows, written to ${file}`)
@@ -96,10 +103,17 @@ function findStaleReadme (): string[] {
   return readme.includes(toMarkdown()) ? [] : ['bench/README.md does not have the table of targets.ts: paste what npm run bench -- --targets prints.']
 }
 
-async function readStoreVersion (url: string): Promise<string> {
-  const client = new Redis(url)
-  const text = await client.info('server')
-  await client.quit()
-  const version = /^valkey_version:(.+)\r?$/m.exec(text)?.[1]
-  return version === undefined ? `redis ${/^redis_version:(.+)\r?$/m.exec(text)?.[1]?.trim()}` : `valkey ${version.trim()}`
+/** The kind of store and its version; undefined when none answers. */
+async function readStoreVersion (url: string): Promise<string | undefined> {
+  const client = new Redis(url, { maxRetriesPerRequest: 0, retryStrategy: () => null })
+  client.on('error', () => {}) // told by the command that fails
+  try {
+    const text = await client.info('server')
+    const [, kind, version] = /^(valkey)_version:(\S+)/m.exec(text) ?? /^(redis)_version:(\S+)/m.exec(text) ?? []
+    return `${kind} ${version}`
+  } catch {
+    return undefined
+  } finally {
+    client.disconnect()
+  }
 }
