@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
@@ -5,8 +6,8 @@ import type { FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify'
 
 /** What `lookupAndProxy` does beside finding the pod, one by one. A good hand would write these over reply.from like this. */
 export interface Duties {
-  /** The client's leaving stops the pod. Needs the sender made here. */
-  readonly signal?: boolean
+  /** The client's leaving stops the pod: by an emitter, which undici takes as well, or by an AbortSignal. Needs the sender made here. */
+  readonly signal?: 'emitter' | 'abort'
   /** A pod that does not answer in time is given up. */
   readonly timeout?: boolean
   /** Hop-by-hop and private headers stop here, forwarded ones are set. */
@@ -20,7 +21,7 @@ export interface Duties {
 }
 
 /** Those of the limit for `lookupAndProxy`. */
-export const fixedDuties: Duties = { signal: true, timeout: true, requestHeaders: true, replyHeaders: true, failures: true }
+export const fixedDuties: Duties = { signal: 'emitter', timeout: true, requestHeaders: true, replyHeaders: true, failures: true }
 
 type FromOptions = NonNullable<Parameters<FastifyReply['from']>[1]>
 
@@ -30,8 +31,27 @@ const hopByHop = new Set([
 ])
 const signalKey = Symbol('bench.signal')
 
+/** Stops a request; undici listens for its 'abort', or for that of its signal. */
+interface Stop {
+  readonly signal: AbortSignal | EventEmitter
+  abort (): void
+}
+
+class Emitter extends EventEmitter implements Stop {
+  aborted = false
+
+  get signal (): EventEmitter {
+    return this
+  }
+
+  abort (): void {
+    this.aborted = true
+    this.emit('abort')
+  }
+}
+
 interface SenderRequest {
-  headers: IncomingHttpHeaders & { [signalKey]?: AbortSignal }
+  headers: IncomingHttpHeaders & { [signalKey]?: Stop['signal'] }
   [option: string]: unknown
 }
 
@@ -53,7 +73,7 @@ export function createSender (): Sender {
 
 /** A route handler that sends to one address with these duties and no others; with none of them it is bare reply.from. */
 export function proxyWith (address: string, duties: Duties): RouteHandlerMethod {
-  const hasAny = Object.values(duties).includes(true)
+  const hasAny = Object.keys(duties).length > 0
   const send = (request: FastifyRequest, reply: FastifyReply, body?: Buffer): FastifyReply => {
     return reply.from(address + request.url, hasAny ? toOptions(request, reply, duties, body) : undefined)
   }
@@ -68,7 +88,7 @@ export function proxyWith (address: string, duties: Duties): RouteHandlerMethod 
 
 function toOptions (request: FastifyRequest, reply: FastifyReply, { signal, timeout, requestHeaders, replyHeaders, failures }: Duties, body?: Buffer): FromOptions {
   const options: FromOptions = body === undefined ? {} : { body, contentType: request.headers['content-type'] ?? 'application/octet-stream' }
-  const controller = signal ? new AbortController() : undefined
+  const controller: Stop | undefined = signal === undefined ? undefined : signal === 'emitter' ? new Emitter() : new AbortController()
   if (controller !== undefined) {
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) controller.abort()
@@ -81,7 +101,7 @@ function toOptions (request: FastifyRequest, reply: FastifyReply, { signal, time
       return headers
     }
   }
-  if (replyHeaders) options.rewriteHeaders = copyEndToEnd as never
+  if (replyHeaders) options.rewriteHeaders = headers => copyEndToEnd(headers as IncomingHttpHeaders)
   if (timeout) limitTime(request, reply, controller, options)
   if (failures) {
     options.retryDelay = () => null
@@ -91,7 +111,7 @@ function toOptions (request: FastifyRequest, reply: FastifyReply, { signal, time
 }
 
 /** Gives up by the signal where there is one; else with an answer. The time starts when the request has come in whole. */
-function limitTime (request: FastifyRequest, reply: FastifyReply, controller: AbortController | undefined, options: FromOptions): void {
+function limitTime (request: FastifyRequest, reply: FastifyReply, controller: Stop | undefined, options: FromOptions): void {
   let timer: NodeJS.Timeout | undefined
   const startTimer = (): void => {
     timer = setTimeout(() => {
@@ -108,11 +128,7 @@ function limitTime (request: FastifyRequest, reply: FastifyReply, controller: Ab
 }
 
 function toPodHeaders (request: FastifyRequest, given: IncomingHttpHeaders): IncomingHttpHeaders {
-  const headers = copyEndToEnd(given)
-  for (const name in headers) {
-    if (name.startsWith('x-coordinator-')) delete headers[name]
-  }
-  delete headers.expect
+  const headers = copyEndToEnd(given, name => !name.startsWith('x-coordinator-') && name !== 'expect')
   const peer = request.socket.remoteAddress ?? request.ip
   headers['x-forwarded-for'] = (request.ips?.length ?? 0) > 1 ? `${String(given['x-forwarded-for'])}, ${peer}` : peer
   headers['x-forwarded-host'] = request.host
@@ -120,12 +136,15 @@ function toPodHeaders (request: FastifyRequest, given: IncomingHttpHeaders): Inc
   return headers
 }
 
-function copyEndToEnd (given: IncomingHttpHeaders): IncomingHttpHeaders {
+const none: readonly string[] = []
+
+// Nothing is deleted afterwards: an object with a hole is slow to walk.
+function copyEndToEnd (given: IncomingHttpHeaders, isWanted: (name: string) => boolean = () => true): IncomingHttpHeaders {
   const { connection } = given
-  const named = connection === undefined || connection === 'keep-alive' || connection === 'close' ? [] : String(connection).toLowerCase().split(',').map(name => name.trim())
+  const named = connection === undefined || connection === 'keep-alive' || connection === 'close' ? none : String(connection).toLowerCase().split(',').map(name => name.trim())
   const headers: IncomingHttpHeaders = {}
   for (const name in given) {
-    if (!hopByHop.has(name) && !named.includes(name)) headers[name] = given[name]
+    if (!hopByHop.has(name) && isWanted(name) && !named.includes(name)) headers[name] = given[name]
   }
   return headers
 }

@@ -24,7 +24,8 @@ const ways = {
   peer: ['p', '@fastify/http-proxy'],
   create: ['c', 'pickAndRegister'],
   get: ['g', 'bare reply.from and one GET'],
-  signal: ['1', 'with a signal'],
+  signal: ['1', 'with a signal, an emitter'],
+  abortSignal: ['7', 'with a signal, an AbortSignal'],
   timeout: ['2', 'with a timeout'],
   requestHeaders: ['3', 'with the duties on request headers'],
   replyHeaders: ['4', 'with the duties on reply headers'],
@@ -34,7 +35,7 @@ const ways = {
 type Way = keyof typeof ways
 
 const duties = [
-  ['signal', 'duty-signal'], ['timeout', 'duty-timeout'], ['requestHeaders', 'duty-request-headers'],
+  ['signal', 'duty-signal'], ['abortSignal', 'duty-abort-signal'], ['timeout', 'duty-timeout'], ['requestHeaders', 'duty-request-headers'],
   ['replyHeaders', 'duty-reply-headers'], ['failures', 'duty-failures']
 ] as const
 

@@ -68,20 +68,23 @@ async function weighCoordinator (bench: Bench): Promise<void> {
   const rest: Rest = { deadlineMs: bench.size(20_000, 100) }
   const { rssBytes: idleBytes, heapBytes: idleHeap } = await idle.ask<MemoryUse>('rest', rest)
   const filled = await coordinator.ask<MemoryUse>('rest', rest)
-  const note = `${cachedCount.toLocaleString('en')} bindings to 3 pods each; idle: ${toMegabytes(idleBytes)} MB, heap alone: ${toMegabytes(filled.heapBytes - idleHeap)} MB more`
-  bench.report('memory/coordinator', 'MB resident over an idle process', [(filled.rssBytes - idleBytes) / megabyte], note)
-  if (!bench.wants('memory/churn')) return
-
   const hours: MemoryUse[] = []
   for (let hour = 0; hour < 24; hour += 2) {
     await coordinator.ask('churn', { name: 'fan-out', count: churnedCount, seconds: bench.size(7200, 10), resolvesPerSecond: 12 })
     hours.push(await coordinator.ask<MemoryUse>('measure'))
   }
+  const churned = await coordinator.ask<MemoryUse>('rest', rest)
+  const over = [filled, churned].map(({ rssBytes }) => (rssBytes - idleBytes) / megabyte)
+  if (bench.wants('memory/coordinator')) {
+    const heap = `heap alone: ${toMegabytes(filled.heapBytes - idleHeap)} and ${toMegabytes(churned.heapBytes - idleHeap)} MB more`
+    bench.report('memory/coordinator', 'MB resident over an idle process', over, `${cachedCount.toLocaleString('en')} bindings to 3 pods each, before and after a day of churn; idle: ${toMegabytes(idleBytes)} MB; ${heap}`)
+  }
+  if (!bench.wants('memory/churn')) return
   // The first hours fill the cache and make the code hot: the 4th to 8th are held against the 20th to 24th.
   const [early, late] = [hours.slice(1, 4), hours.slice(-3)]
   const growth = average(late.map(({ heapBytes }) => heapBytes)) - average(early.map(({ heapBytes }) => heapBytes))
   const rss = hours.map(({ rssBytes }) => toMegabytes(rssBytes - idleBytes)).join(' ')
-  bench.report('memory/churn', 'MB of heap grown', [growth / megabyte], `resident MB over an idle process, every second hour: ${rss}`)
+  bench.report('memory/churn', 'MB of heap grown', [growth / megabyte], `resident MB over an idle process under traffic, every second hour: ${rss}`)
 }
 
 function average (numbers: readonly number[]): number {
