@@ -59,12 +59,20 @@ export function checkMemberOptions (options: MemberOptions): CheckedMemberOption
 }
 
 /** What resolveDestination may change, checked. */
-export interface ResolveFlags {
+interface ResolveFlags {
   readonly claimOnMiss: boolean
   readonly reassignOrphans: boolean
 }
 
 const noFlags: ResolveFlags = { claimOnMiss: false, reassignOrphans: false }
+
+/** Whether the flags of resolveDestination are what they may be, without making anything: for the path of every request. */
+export function areResolveOptions (options: ResolveOptions | undefined): boolean {
+  if (options === undefined) return true
+  if (typeof options !== 'object' || options === null) return false
+  const { claimOnMiss, reassignOrphans } = options
+  return (claimOnMiss === undefined || typeof claimOnMiss === 'boolean') && (reassignOrphans === undefined || typeof reassignOrphans === 'boolean')
+}
 
 /** Checks the flags of resolveDestination. @throws PLT_COORDINATOR_INVALID_OPTION */
 export function checkResolveOptions (options: ResolveOptions | undefined): ResolveFlags {

@@ -7,8 +7,7 @@ import { buildKeys } from './keys.ts'
 import { readAndPruneMembers, toMemberInfo } from './live-members.ts'
 import type { LiveMembers } from './live-members.ts'
 import { MemberView } from './member-view.ts'
-import { checkId, checkPickMemberOptions, checkRegistryOptions, checkResolveOptions } from './options.ts'
-import type { ResolveFlags } from './options.ts'
+import { areResolveOptions, checkId, checkPickMemberOptions, checkRegistryOptions, checkResolveOptions } from './options.ts'
 import { Resolver } from './resolver.ts'
 import type { Found } from './resolver.ts'
 import { Scripts } from './scripts.ts'
@@ -85,17 +84,17 @@ export class Registry {
    */
   resolveDestination (destinationId: string, options?: ResolveOptions): Promise<ResolvedDestination | null> {
     try {
-      const flags = checkResolveOptions(options)
       // Only checked ids are ever cached, so a hit needs no check of its own, and no turn of the event loop: it is made out at once.
-      const cached = this.#closing === undefined ? this.#cache.get(destinationId) : undefined
+      const cached = this.#closing === undefined && areResolveOptions(options) ? this.#cache.get(destinationId) : undefined
       if (cached !== undefined) return Promise.resolve(this.#resolver.answer(cached))
-      return this.#resolveMiss(destinationId, flags)
+      return this.#resolveMiss(destinationId, options)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  async #resolveMiss (destinationId: string, { claimOnMiss, reassignOrphans }: ResolveFlags): Promise<ResolvedDestination | null> {
+  async #resolveMiss (destinationId: string, options: ResolveOptions | undefined): Promise<ResolvedDestination | null> {
+    const { claimOnMiss, reassignOrphans } = checkResolveOptions(options)
     checkId('destinationId', destinationId)
     await this.#ready()
     return await this.#resolver.read(destinationId, claimOnMiss, reassignOrphans)

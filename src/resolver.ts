@@ -1,10 +1,12 @@
 import type { BackgroundWork } from './background-work.ts'
-import type { Binding, BindingCache, Reading } from './binding-cache.ts'
+import type { Binding, BindingCache, Reading, Target } from './binding-cache.ts'
 import type { ClaimTurns } from './claim-turns.ts'
 import { publish } from './diagnostics.ts'
 import { isCoordinatorError } from './errors.ts'
 import type { MemberView } from './member-view.ts'
 import type { Decision, LivePod, Scripts } from './scripts.ts'
+import { isBlind } from './strategies/is-blind.ts'
+import type { BlindStrategy } from './strategies/blind-strategy.ts'
 import { isLoadAware } from './strategies/least-loaded.ts'
 import { pickCandidate } from './strategies/pick-candidate.ts'
 import type { Suspects } from './suspects.ts'
@@ -39,9 +41,14 @@ const largestUsualSet = 50
 /** Finds the pod for a destination: from the cache, from a read on its way, or by one script that also claims where that is allowed. */
 export class Resolver {
   readonly #options: ResolverOptions
+  readonly #suspects: Suspects
+  /** The fan-out strategy, if it goes by the number of pods alone: then nothing else of them needs to be looked at. */
+  readonly #blindStrategy: BlindStrategy | null
 
   constructor (options: ResolverOptions) {
     this.#options = options
+    this.#suspects = options.suspects
+    this.#blindStrategy = isBlind(options.fanOutStrategy) ? options.fanOutStrategy : null
   }
 
   /** Joins or sends the read that answers, then picks for this caller alone. */
@@ -56,17 +63,26 @@ export class Resolver {
     const found = await cache.startReading(destinationId, flags, reading => {
       return flags === '0' ? this.#resolve(reading) : this.#claim(reading, claimOnMiss, reassignOrphans)
     }).answer
-    return found && this.answer(found.binding, found.previous)
+    const answer = found && this.answer(found.binding)
+    return answer && found?.previous ? { ...answer, reassigned: true, previous: found.previous } : answer
   }
 
   /** Picks among the pods of a binding, by the fan-out strategy where there are several. */
-  answer ({ destinationId, choices, draining, rotation }: Binding, previous: string[] | null = null): ResolvedDestination | null {
+  answer (binding: Binding): ResolvedDestination | null {
+    const { targets, rotation } = binding
+    if (!this.#suspects.isEmpty || (targets.length > 1 && this.#blindStrategy === null)) return this.#answerAmong(binding)
+    const index = targets.length === 1 || this.#blindStrategy === null ? 0 : this.#blindStrategy.pickIndex(targets.length, rotation.turn++, this.#options.random)
+    const { address, memberId } = targets[index] as Target
+    return { address, memberId, reassigned: false }
+  }
+
+  #answerAmong ({ destinationId, choices, draining, rotation }: Binding): ResolvedDestination | null {
     const { fanOutStrategy, suspects } = this.#options
     const trusted = suspects.avoid(choices, draining)
     const pod = trusted.length === 1 ? trusted[0] as LivePod : pickCandidate(fanOutStrategy, trusted, this.#context(destinationId, rotation.turn++))
     if (pod === null) return null
     const { address, memberId } = pod
-    return previous === null ? { address, memberId, reassigned: false } : { address, memberId, reassigned: true, previous }
+    return { address, memberId, reassigned: false }
   }
 
   async #resolve (reading: Reading<Found>): Promise<Found> {

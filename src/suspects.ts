@@ -17,6 +17,11 @@ export class Suspects {
     this.#until.set(memberId, this.#now() + this.#timeMs)
   }
 
+  /** Whether there are none. */
+  get isEmpty (): boolean {
+    return this.#until.size === 0
+  }
+
   /** Leaves out the suspects, unless that leaves none: then it looks among `others`, and takes the members as they are when those are no better. */
   avoid<M extends { memberId: string }> (members: M[], others: readonly M[] = none): M[] {
     if (this.#until.size === 0) return members
