@@ -84,10 +84,16 @@ export class BindingCache<T> {
   startReading (destinationId: string, flags: string, read: (reading: Reading<T>) => Promise<T>): Reading<T> {
     const reading: Reading<T> = { destinationId, joinKey: flags + destinationId, isStale: false, answer: null }
     this.#readings.set(reading.joinKey, reading)
-    reading.answer = read(reading).finally(() => {
-      if (this.#readings.get(reading.joinKey) === reading) this.#readings.delete(reading.joinKey)
-    })
+    reading.answer = this.#settle(reading, read)
     return reading
+  }
+
+  async #settle (reading: Reading<T>, read: (reading: Reading<T>) => Promise<T>): Promise<T> {
+    try {
+      return await read(reading)
+    } finally {
+      if (this.#readings.get(reading.joinKey) === reading) this.#readings.delete(reading.joinKey)
+    }
   }
 
   /**
@@ -101,7 +107,7 @@ export class BindingCache<T> {
     // V8 keeps a number with a fraction in an object of its own, which the path of every request would have to look into.
     const endsAt = lifeMs < 1 ? sentAt + lifeMs : Math.floor(sentAt + lifeMs)
     const binding = this.#toBinding(destinationId, live, endsAt)
-    if (!reading.isStale && binding.endsAt > this.#now()) this.#bindings?.set(destinationId, binding)
+    if (this.#bindings !== null && !reading.isStale && endsAt > this.#now()) this.#bindings.set(destinationId, binding)
     return binding
   }
 
@@ -127,8 +133,9 @@ export class BindingCache<T> {
 
   #toBinding (destinationId: string, live: LivePod[], endsAt: number): Binding {
     const ready = live.filter(pod => !pod.draining)
-    const choices = (ready.length > 0 ? ready : live).sort(byMemberId)
-    const draining = live.filter(pod => !choices.includes(pod))
+    const choices = ready.length > 0 ? ready : live
+    if (choices.length > 1) choices.sort(byMemberId)
+    const draining = choices.length === live.length ? noPods : live.filter(pod => pod.draining)
     return {
       endsAt,
       destinationId,
@@ -158,6 +165,7 @@ export class BindingCache<T> {
 }
 
 const noRotation = { turn: 0 }
+const noPods: LivePod[] = []
 
 /** The ways a destination can be read; one character each, so that a join key is the id with one before it. */
 export const readingFlags = ['0', '1', '2', '3'] as const

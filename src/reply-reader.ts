@@ -10,7 +10,8 @@ export class ReplyReader {
   }
 
   text (): string {
-    return String(this.#reply[this.#at++])
+    const value = this.#reply[this.#at++]
+    return typeof value === 'string' ? value : String(value)
   }
 
   /** A count, then that many things, each read by `read`. */
@@ -23,8 +24,10 @@ export class ReplyReader {
 
   /** A load as published: NaN for what is no number, the empty text included. */
   load (): number {
-    const text = this.text().trim()
-    return text === '' ? NaN : Number(text)
+    const text = this.text()
+    const load = Number(text)
+    // Number takes the empty text, and spaces, for 0.
+    return load === 0 && text.trim() === '' ? NaN : load
   }
 
   pending (): number {

@@ -45,6 +45,16 @@ export interface ClaimRequest {
   memberIds: string[]
 }
 
+/** The pod that holds a lock. */
+export interface HeldLock {
+  memberId: string
+  address: string
+}
+
+interface LockAnswer {
+  readonly held: HeldLock | null
+}
+
 export type MemberPage =
   | { status: 'page', live: Candidate[], dead: string[] }
   | { status: 'ids', memberIds: string[] }
@@ -67,6 +77,7 @@ export class Scripts {
   readonly #hasIndex: '0' | '1'
   readonly #resolves: GatheredCalls<string, Decision>
   readonly #claims: GatheredCalls<ClaimRequest, Decision>
+  readonly #locks: GatheredCalls<string, LockAnswer>
 
   constructor (connection: Connection, keys: Keys, memberIndex: boolean) {
     this.#connection = connection
@@ -75,6 +86,7 @@ export class Scripts {
     const weigh = ({ live, dead }: Decision): number => live.length + dead.length
     this.#resolves = new GatheredCalls({ ask: ids => this.resolve(ids), weigh })
     this.#claims = new GatheredCalls({ ask: requests => this.claim(requests), weigh })
+    this.#locks = new GatheredCalls({ ask: lockIds => this.#resolveLocks(lockIds), weigh: () => 1 })
   }
 
   /** Reads destinations, 32 at most. Each answer is a decision, or the error that befell it alone. */
@@ -151,9 +163,18 @@ export class Scripts {
     return Number(await this.#connection.run(() => this.#connection.client.exists(key), 'read')) === 1
   }
 
-  async resolveLock (lockId: string): Promise<{ memberId: string, address: string } | null> {
-    const reply = new ReplyReader(await lua.resolveLock.run(this.#connection, [this.#keys.lockBase + lockId, this.#keys.memberBase], []))
-    return reply.text() === 'held' ? { memberId: reply.text(), address: reply.text() } : null
+  /** Finds the pod of a lock, together with others that are asked for at the same time. */
+  async resolveLock (lockId: string): Promise<HeldLock | null> {
+    return (await this.#locks.ask(lockId)).held
+  }
+
+  async #resolveLocks (lockIds: string[]): Promise<(LockAnswer | CoordinatorError)[]> {
+    const reply = new ReplyReader(await lua.resolveLock.run(this.#connection, [this.#keys.lockBase, this.#keys.memberBase], lockIds))
+    return lockIds.map(() => {
+      const status = reply.text()
+      if (status === 'error') return toCoordinatorError(reply.text(), 'read')
+      return { held: status === 'held' ? { memberId: reply.text(), address: reply.text() } : null }
+    })
   }
 
   /** Reads the destinations of a pod in pages of about 1,000. */
@@ -182,6 +203,15 @@ export class Scripts {
   }
 }
 
+function decodeLivePod (reply: ReplyReader): LivePod {
+  const memberId = reply.text()
+  const address = reply.text()
+  const load = reply.load()
+  const pending = reply.pending()
+  const draining = reply.text() === '1'
+  return { memberId, address, load, pending, draining, remainingMs: reply.milliseconds() }
+}
+
 function decodeDecisions (raw: unknown, count: number, kind: CommandKind): (Decision | CoordinatorError)[] {
   const reply = new ReplyReader(raw)
   const decisions: (Decision | CoordinatorError)[] = []
@@ -193,7 +223,7 @@ function decodeDecisions (raw: unknown, count: number, kind: CommandKind): (Deci
     }
     decisions.push({
       status: status as Decision['status'],
-      live: reply.list(() => ({ ...decodeCandidate(reply), remainingMs: reply.milliseconds() })),
+      live: reply.list(() => decodeLivePod(reply)),
       dead: reply.list(() => reply.text()),
       figures: reply.list(() => ({ memberId: reply.text(), load: reply.load(), pending: reply.pending() }))
     })

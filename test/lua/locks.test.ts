@@ -49,18 +49,33 @@ test('resolve-lock.lua: a lock is held while its pod lives with the incarnation 
   const scene = await setScriptScene(t)
   const { writer } = await scene.register('pod-1', 'one')
   await scene.pod.registerLock(writer, heldLock('l', 'd'), 5000)
-  const keys = [scene.names.lockBase + 'l', scene.names.memberBase]
+  const keys = [scene.names.lockBase, scene.names.memberBase]
 
-  assert.deepEqual(await scene.run('resolve-lock', keys, []), ['held', 'pod-1', 'http://pod-1.test:3000'])
+  assert.deepEqual(await scene.run('resolve-lock', keys, ['l']), ['held', 'pod-1', 'http://pod-1.test:3000'])
   await scene.beat(writer, { isDraining: true })
   assert.deepEqual(await scene.plain.resolveLock('l'), { memberId: 'pod-1', address: 'http://pod-1.test:3000' }, 'a draining pod keeps its locks')
   await scene.register('pod-1', 'two')
-  assert.deepEqual(await scene.run('resolve-lock', keys, []), ['absent'], 'its pod restarted')
+  assert.deepEqual(await scene.run('resolve-lock', keys, ['l']), ['absent'], 'its pod restarted')
   await scene.raw.del(scene.key('member', 'pod-1'))
   assert.equal(await scene.plain.resolveLock('l'), null, 'its pod is dead')
   await scene.rawMember('pod-1')
   assert.equal(await scene.plain.resolveLock('l'), null, 'its pod is not a Member any more')
   assert.equal(await scene.plain.resolveLock('unknown'), null)
+})
+
+test('resolve-lock.lua: answers a list in its order, and the error of one id does not lose the others', async t => {
+  const scene = await setScriptScene(t)
+  const { writer } = await scene.register('pod-1', 'one')
+  await scene.pod.registerLock(writer, heldLock('l', 'd'), 5000)
+  await scene.raw.set(scene.key('lock', 'text'), 'x')
+  await scene.raw.hset(scene.key('lock', 'odd'), 'podId', 'nobody')
+
+  const reply = await scene.run('resolve-lock', [scene.names.lockBase, scene.names.memberBase], ['unknown', 'text', 'l', 'odd', 'l']) as string[]
+
+  assert.match(reply[2] as string, /WRONGTYPE/)
+  assert.deepEqual(reply.toSpliced(2, 1), ['absent', 'error', 'held', 'pod-1', 'http://pod-1.test:3000', 'absent', 'held', 'pod-1', 'http://pod-1.test:3000'])
+  const answers = await Promise.allSettled(['l', 'text', 'unknown', 'l'].map(lockId => scene.plain.resolveLock(lockId)))
+  assert.deepEqual(answers.map(answer => answer.status === 'fulfilled' ? answer.value?.memberId ?? null : answer.reason.code), ['pod-1', 'PLT_COORDINATOR_STORE_REFUSED', null, 'pod-1'])
 })
 
 test('resolve-lock.lua: a lock without an incarnation is held while its pod lives, plain or Member (G29)', async t => {

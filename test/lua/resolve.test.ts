@@ -132,9 +132,9 @@ for (const name of ['resolve', 'list-members', 'resolve-lock']) {
     const keys: Record<string, string[]> = {
       resolve: [scene.key('destination', ''), scene.key('member', '')],
       'list-members': [scene.key('members'), scene.key('member', '')],
-      'resolve-lock': [scene.key('lock', 'd'), scene.key('member', '')]
+      'resolve-lock': [scene.key('lock', ''), scene.key('member', '')]
     }
-    const args = name === 'resolve' ? ['d'] : []
+    const args = name === 'list-members' ? [] : ['d']
 
     const reply = await scene.raw.call('EVAL_RO', text, 2, ...keys[name] as string[], ...args) as unknown[]
 

@@ -35,7 +35,7 @@ test('lua/: every file has a header with purpose, KEYS, ARGV and reply', () => {
   for (const { name, header } of scripts) {
     assert.match(header, new RegExp(`^-- ${name}: \\S`), name)
     assert.match(header, /^-- KEYS\[1\] {2}\S/m, name)
-    if (name !== 'resolve-lock') assert.match(header, /^-- ARGV/m, name)
+    assert.match(header, /^-- ARGV/m, name)
     assert.match(header, /^-- Reply/m, name)
   }
 })
