@@ -28,7 +28,7 @@ const levels: { names: string[], areStrangers?: true }[] = [
   { names: ['registry', 'member'], areStrangers: true },
   { names: ['fastify/types'] },
   { names: ['fastify/refusal', 'fastify/check-options', 'fastify/exact-bodies', 'fastify/upstream', 'fastify/pod-url'] },
-  { names: ['fastify/headers', 'fastify/pod-body', 'fastify/pod-failure', 'fastify/pod-reply', 'fastify/request-timer', 'fastify/upgrade'] },
+  { names: ['fastify/call-back', 'fastify/headers', 'fastify/pod-body', 'fastify/pod-failure', 'fastify/pod-reply', 'fastify/upgrade'] },
   { names: ['fastify/exchange'] },
   { names: ['fastify/splice'] },
   { names: ['fastify/proxy'] },

@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { CoordinatorError } from '../errors.ts'
+import { callBack } from './call-back.ts'
 import { toChangedHeaders, toSentHeaders } from './headers.ts'
-import { takePodBody, toBodyOption } from './pod-body.ts'
+import { takePodBody } from './pod-body.ts'
 import type { PodBody } from './pod-body.ts'
 import { classify } from './pod-failure.ts'
 import { cutWhenIdle, deliver, discard, isFinished, passInformation } from './pod-reply.ts'
@@ -12,28 +13,27 @@ import { locateFor } from './pod-url.ts'
 import { isRefusal, refuse, sendRefusal, toRefusal } from './refusal.ts'
 import type { Refusal } from './refusal.ts'
 import type { HelperResult, ProxyOptions, ProxyTarget } from './types.ts'
-import { startRequestTimer } from './request-timer.ts'
-import { sendingKey, StopSignal, upstreamKey } from './upstream.ts'
-import type { Sending } from './upstream.ts'
+import { Sending, sendingKey, upstreamKey } from './upstream.ts'
+import type { Information, SendingOwner } from './upstream.ts'
 
-/** What a helper makes of a request: where it goes, and what is done with the pod's reply. */
+/** What a helper does with the requests of a route: where they go, and what is done with the pod's reply. */
 export interface Route {
-  /** Set once it is known, for the log. */
-  destinationId?: string
   /** Finds the pod. Asked again, once, when the first could not be reached. */
-  resolve (): Promise<ProxyTarget | Refusal>
+  resolve (exchange: Exchange): ProxyTarget | Refusal | Promise<ProxyTarget | Refusal>
   /** Told of a pod that nothing could be sent to. */
   onUnreachable (target: ProxyTarget): void
   /** Does a helper's work on the reply; tells the result and delivers the reply, or refuses. Absent: the reply is passed on. */
   onReply?: ((exchange: Exchange, target: ProxyTarget, reply: PodReply) => Promise<void>) | undefined
 }
 
+const neverAgain = (): null => null
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** One request on its way through a helper: told once, answered once, sent twice at most. */
-export class Exchange {
+export class Exchange implements SendingOwner {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
+  destinationId: string | undefined // once it is known, for the log
   readonly #options: ProxyOptions<never>
   readonly #route: Route
   #body: PodBody
@@ -50,18 +50,18 @@ export class Exchange {
   #hasLeft = false
   #isTold = false
   #isAnswered = false
-  #heldAbort: ((reason: 'left' | 'timeout') => void) | undefined
-  #abort: ((reason: 'left' | 'timeout') => void) | undefined
+  /** The sending that the client's leaving stops; none while a helper works on the reply. */
+  #sending: Sending | undefined
 
   constructor (request: FastifyRequest, reply: FastifyReply, options: ProxyOptions<never>, route: Route) {
     this.request = request
     this.reply = reply
     this.#options = options
     this.#route = route
-    reply.raw.once('close', () => {
+    reply.raw.on('close', () => {
       if (isFinished(reply)) return
       this.#hasLeft = true
-      this.#abort?.('left')
+      this.#sending?.stop('left')
     })
   }
 
@@ -69,36 +69,45 @@ export class Exchange {
     return this.#hasLeft || this.reply.raw.destroyed
   }
 
-  async start (): Promise<void> {
+  start (): void {
     try {
-      const target = await this.#route.resolve()
-      if (isRefusal(target)) return this.refuse(target)
-      this.#body = await takePodBody(this.request)
+      const target = this.#route.resolve(this)
+      if (target instanceof Promise) target.then(target => this.#begin(target), (error: unknown) => this.refuse(toRefusal(error)))
+      else this.#begin(target)
+    } catch (error) {
+      this.refuse(toRefusal(error))
+    }
+  }
+
+  #begin (target: ProxyTarget | Refusal): void {
+    if (isRefusal(target)) return this.refuse(target)
+    try {
+      const body = takePodBody(this.request)
+      if (body instanceof Promise) return this.#beginWith(target, body)
+      this.#body = body
       this.#send(target)
     } catch (error) {
       this.refuse(toRefusal(error))
     }
   }
 
+  #beginWith (target: ProxyTarget, pending: Promise<PodBody>): void {
+    pending.then(body => {
+      this.#body = body
+      this.#send(target)
+    }).catch((error: unknown) => this.refuse(toRefusal(error)))
+  }
+
   /** Tells the result, the first time it is called. */
   tell (result: HelperResult): void {
     if (this.#isTold) return
     this.#isTold = true
-    this.callBack('onResult', () => this.#options.onResult?.(result, this.request as never))
-  }
-
-  /** Calls back the application; that it throws, or rejects, is logged and costs nothing else. */
-  callBack (name: string, callback: () => unknown): void {
-    const log = (error: unknown): void => this.request.log.warn({ code: 'PLT_COORDINATOR_CALLBACK_FAILED', err: error }, `${name} failed`)
-    try {
-      Promise.resolve(callback()).catch(log)
-    } catch (error) {
-      log(error)
-    }
+    const { onResult } = this.#options
+    if (onResult !== undefined) callBack(this.request, 'onResult', () => onResult(result, this.request as never))
   }
 
   /** Answers in place of a pod. */
-  refuse (refusal: Refusal, target: Partial<ProxyTarget> = this.#route): void {
+  refuse (refusal: Refusal, target: Partial<ProxyTarget> = { destinationId: this.destinationId }): void {
     const isGone = this.hasLeft
     this.tell(isGone ? 'aborted' : refusal.result)
     if (this.#isAnswered) return
@@ -115,79 +124,78 @@ export class Exchange {
   }
 
   /** After a helper's work on a reply, during which the client's leaving does not stop the pod: it does again, from here on. */
-  stopIfLeft (): void {
-    this.#abort = this.#heldAbort
-    if (this.hasLeft) this.#abort?.('left')
+  stopIfLeft ({ sending }: PodReply): void {
+    this.#sending = sending
+    if (this.hasLeft) sending.stop('left')
   }
 
   #send (target: ProxyTarget): void {
     if (this.hasLeft) return this.refuse(refuse('PLT_COORDINATOR_CLIENT_GONE'), target)
-    const where = locateFor(this.request, target.address)
-    if (isRefusal(where)) return this.refuse(where, target)
-    const { origin, path } = where
-    this.#sendings++
     const { request, reply } = this
-    const { requestTimeout, idleTimeout, rewriteHeaders, rewriteRequestHeaders } = this.#options
-    const signal = new StopSignal()
-    let stopped: 'left' | 'timeout' | undefined
-    this.#abort = reason => {
-      stopped ??= reason
-      signal.abort()
-    }
-    if (typeof reply.from !== 'function') throw new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', 'Register the coordinator plugin, or @fastify/reply-from, before the routes of the helpers')
-    const timer = startRequestTimer(this.#timeLeft(requestTimeout), this.#body, () => this.#abort?.('timeout'))
-    const onError = (error: Error): void => {
-      timer.stop()
-      this.#fail(target, error, stopped)
-    }
-    const sending: Sending = { path, body: this.#body, signal, onError, onInfo: info => this.#inform(info) }
     const isExact = upstreamKey in request.server
-    if (!isExact && this.#body instanceof Readable) request.body = this.#body
+    const where = locateFor(request, target.address, isExact)
+    if (isRefusal(where)) return this.refuse(where, target)
+    this.#sendings++
+    const { requestTimeout, rewriteRequestHeaders } = this.#options
+    if (typeof reply.from !== 'function') throw new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', 'Register the coordinator plugin, or @fastify/reply-from, before the routes of the helpers')
+    const body = this.#body
+    const sending = this.#sending = new Sending(this, target, where.path, body)
+    if (requestTimeout !== undefined) sending.limitTime(this.#timeLeft(requestTimeout))
     if (this.#route.onReply !== undefined) this.#own = reply.getHeaders()
-
-    const from: Parameters<FastifyReply['from']> = [isExact ? `${origin}/` : `${origin}${path}`, {
-      retryDelay: () => null,
-      ...toBodyOption(this.#body, request.headers['content-type'], isExact),
-      rewriteRequestHeaders: (_request, { host }) => Object.assign(toSentHeaders(request, this.#body, host, rewriteRequestHeaders), { [sendingKey]: sending }),
-      rewriteHeaders: headers => {
-        try {
-          const passed = toChangedHeaders(headers as IncomingHttpHeaders, request, rewriteHeaders)
-          this.#copied = Object.keys(passed)
-          return passed
-        } catch (cause) { // undici, which calls this, would swallow it
-          this.#broken = refuse('PLT_COORDINATOR_CALLBACK_FAILED', { cause })
-          return {}
-        }
+    const options: Parameters<FastifyReply['from']>[1] & object = {
+      retryDelay: neverAgain,
+      rewriteRequestHeaders: (_request, { host }) => {
+        const headers: IncomingHttpHeaders & { [sendingKey]?: Sending } = toSentHeaders(request, body, host, rewriteRequestHeaders)
+        headers[sendingKey] = sending
+        return headers
       },
-      onError: (_reply, { error }) => onError(error),
-      onResponse: (_request, _reply, res) => {
-        timer.stop()
-        const podReply = res as unknown as PodReply
-        const stream = idleTimeout === undefined ? podReply.stream : cutWhenIdle(podReply.stream, idleTimeout)
-        this.#receive(target, { ...podReply, stream, sending })
-      }
-    }]
+      rewriteHeaders: headers => this.#changeHeaders(headers as IncomingHttpHeaders),
+      onError: (_reply, { error }) => sending.fail(error),
+      onResponse: (_request, _reply, res) => this.#receive(sending, res as unknown as PodReply)
+    }
+    // Our sender takes the body from the sending; elsewhere reply-from passes on a stream by itself.
+    if (isExact || body === undefined) options.body = null
+    else if (body instanceof Readable) request.body = body
+    else {
+      options.body = body
+      options.contentType = request.headers['content-type'] || 'application/octet-stream'
+    }
     try {
-      reply.from(...from)
+      reply.from(isExact ? where.root : where.origin + where.path, options)
     } catch (error) { // of a callback, or a path that reply-from refuses
-      timer.stop()
+      sending.stopTimer()
       throw error
     }
   }
 
-  /** Of `requestTimeout`, which both sendings share: what is sent again has a body that was read, and starts at once. */
-  #timeLeft (requestTimeout: number | undefined): number | undefined {
-    const now = performance.now()
-    if (this.#sendings === 1) this.#startedAt = now
-    return requestTimeout && Math.max(1, requestTimeout - (now - this.#startedAt))
+  #changeHeaders (headers: IncomingHttpHeaders): IncomingHttpHeaders {
+    try {
+      const passed = toChangedHeaders(headers, this.request, this.#options.rewriteHeaders)
+      if (this.#route.onReply !== undefined) this.#copied = Object.keys(passed)
+      return passed
+    } catch (cause) { // undici, which calls this, would swallow it
+      this.#broken = refuse('PLT_COORDINATOR_CALLBACK_FAILED', { cause })
+      return {}
+    }
   }
 
-  #inform (info: { statusCode: number, headers: IncomingHttpHeaders }): void {
+  /** Of `requestTimeout`, which both sendings share: what is sent again has a body that was read, and starts at once. */
+  #timeLeft (requestTimeout: number): number {
+    const now = performance.now()
+    if (this.#sendings === 1) this.#startedAt = now
+    return Math.max(1, requestTimeout - (now - this.#startedAt))
+  }
+
+  inform (info: Information): void {
     this.#hasBegun = true
     passInformation(this.reply, info)
   }
 
-  #receive (target: ProxyTarget, podReply: PodReply): void {
+  #receive (sending: Sending, { statusCode, headers, stream }: PodReply): void {
+    sending.stopTimer()
+    const { target } = sending
+    const { idleTimeout } = this.#options
+    const podReply: PodReply = { statusCode, headers, stream: idleTimeout === undefined ? stream : cutWhenIdle(stream, idleTimeout), sending }
     const { onReply } = this.#route
     if (this.#isAnswered || this.#broken !== undefined) {
       discard(podReply)
@@ -197,8 +205,7 @@ export class Exchange {
       this.tell(target.result ?? 'hit')
       return this.deliver(podReply)
     }
-    this.#heldAbort = this.#abort
-    this.#abort = undefined
+    this.#sending = undefined
     onReply(this, target, podReply).catch(error => {
       discard(podReply)
       this.replaceReply(toRefusal(error), target)
@@ -212,10 +219,10 @@ export class Exchange {
     this.refuse(refusal, target)
   }
 
-  #fail (target: ProxyTarget, error: Error, stopped: 'left' | 'timeout' | undefined): void {
+  fail ({ target, stoppedBy }: Sending, error: Error): void {
     if (this.#isAnswered) return
-    const failure = classify(error, stopped, this.hasLeft)
-    if (failure.isUnreachable) this.callBack('onUnreachable', () => this.#route.onUnreachable(target))
+    const failure = classify(error, stoppedBy, this.hasLeft)
+    if (failure.isUnreachable) callBack(this.request, 'onUnreachable', () => this.#route.onUnreachable(target))
     const isReplayable = !this.#hasBegun && !(this.#body instanceof Readable) && (failure.isUnreachable || (failure.isCut && safeMethods.has(this.request.method)))
     if (!isReplayable || this.#sendings > 1) return this.giveUp(target, failure.refusal, error)
     this.#replay(target, failure.refusal, error, failure.isUnreachable).catch((error: unknown) => this.refuse(toRefusal(error), target))
@@ -223,7 +230,7 @@ export class Exchange {
 
   /** Sends once more: to another pod when nothing could be sent, to any when a reply that changes nothing was cut. */
   async #replay (target: ProxyTarget, refusal: Refusal, error: Error, needsOther: boolean): Promise<void> {
-    const next = await this.#route.resolve()
+    const next = await this.#route.resolve(this)
     if (isRefusal(next)) return this.giveUp(target, refusal, error)
     if (needsOther && next.memberId === target.memberId && next.address === target.address) return this.giveUp(target, refusal, error)
     this.#send(next)

@@ -17,9 +17,9 @@ export function lookupAndDeregister<R extends RouteGenericInterface = AnyRoute> 
   checkCallback('destinationFrom', destinationFrom)
   const flags = { claimOnMiss, reassignOrphans }
 
-  return handle(options, request => ({
-    async resolve () {
-      const destinationId = this.destinationId = await takeId(destinationFrom, request)
+  return handle(options, {
+    async resolve (exchange) {
+      const destinationId = exchange.destinationId = await takeId(destinationFrom, exchange.request)
       const resolved = await registry.resolveDestination(destinationId, flags)
       if (resolved !== null) return { memberId: resolved.memberId, address: resolved.address, destinationId }
       if (!reassignOrphans && await registry.deregisterDestination(destinationId, { ifOrphaned: true })) throw refuse('PLT_COORDINATOR_DEAD_POD')
@@ -33,5 +33,5 @@ export function lookupAndDeregister<R extends RouteGenericInterface = AnyRoute> 
       exchange.tell(isGone ? 'deregistered' : 'upstream_error')
       exchange.deliver(podReply)
     }
-  }))
+  })
 }

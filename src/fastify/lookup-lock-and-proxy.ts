@@ -12,11 +12,11 @@ export function lookupLockAndProxy<R extends RouteGenericInterface = AnyRoute> (
   const { lockFrom } = options ?? {}
   checkRegistry(registry)
   checkCallback('lockFrom', lockFrom)
-  return handle(options, request => ({
-    async resolve () {
+  return handle(options, {
+    async resolve ({ request }) {
       const held = await registry.resolveLock(await takeId(lockFrom, request))
       return held === null ? notFound(options) : { memberId: held.memberId, address: held.address, result: 'hit' }
     },
     onUnreachable: ({ memberId }) => registry.reportUnreachable(memberId)
-  }))
+  })
 }

@@ -5,6 +5,7 @@ import { checkId } from '../options.ts'
 import type { Registry } from '../registry.ts'
 import { checkCallback, checkRegistry, isExpected } from './check-options.ts'
 import type { Exchange } from './exchange.ts'
+import { toBuffer } from './pod-body.ts'
 import type { PodReply } from './pod-reply.ts'
 import { handle } from './proxy.ts'
 import { isRefusal, refuse } from './refusal.ts'
@@ -26,7 +27,7 @@ export function pickAndRegister<R extends RouteGenericInterface = AnyRoute> (reg
   checkRegistry(registry)
   checkCallback('registerIdFrom', registerIdFrom)
 
-  return handle(options, request => ({
+  return handle(options, {
     async resolve () {
       const picked = await registry.pickMember()
       if (picked === null) return refuse('PLT_COORDINATOR_NO_PODS', { error: unavailableMessage })
@@ -39,7 +40,7 @@ export function pickAndRegister<R extends RouteGenericInterface = AnyRoute> (reg
       // The client's leaving does not stop it, so something has to.
       const body = await readUpTo(podReply.stream, replyLimit, options.idleTimeout ?? longestPauseMs)
       if (body === null) return passOn(exchange, podReply, podReply.stream, 'the reply is larger than replyLimit')
-      const { id, problem } = findId(request, podReply, body)
+      const { id, problem } = findId(exchange.request as HelperRequest<R>, podReply, body)
       if (id === undefined) return passOn(exchange, podReply, body, problem)
       const status = await registry.bindPod(id, target.memberId, { ifBound })
       const where = { ...target, destinationId: id }
@@ -48,7 +49,7 @@ export function pickAndRegister<R extends RouteGenericInterface = AnyRoute> (reg
       exchange.tell('spawned')
       exchange.deliver(podReply, body)
     }
-  }))
+  })
 
   function findId (request: HelperRequest<R>, podReply: PodReply, body: Buffer): { id?: string, problem: string } {
     try {
@@ -69,7 +70,7 @@ export function pickAndRegister<R extends RouteGenericInterface = AnyRoute> (reg
 function passOn (exchange: Exchange, podReply: PodReply, body: Buffer | Readable, problem?: string): void {
   if (problem !== undefined) exchange.request.log.warn({ code: 'PLT_COORDINATOR_NOT_BOUND', problem }, 'A pod created something that was not bound')
   exchange.tell('upstream_error')
-  exchange.stopIfLeft()
+  exchange.stopIfLeft(podReply)
   exchange.deliver(podReply, body)
 }
 
@@ -94,7 +95,7 @@ function readUpTo (stream: Readable, limit: number, idleMs: number): Promise<Buf
     }
     const onEnd = (): void => {
       done()
-      resolve(Buffer.concat(chunks))
+      resolve(toBuffer(chunks))
     }
     const onError = (cause: unknown): void => {
       done()

@@ -11,29 +11,49 @@ const heldBytes = 64 * 1024
 /** Configurations of the routes that were named in the log. */
 const warnedRoutes = new WeakSet<object>()
 
-/** Takes the body of a request, whichever way the application has treated it. @throws a refusal */
-export async function takePodBody (request: FastifyRequest): Promise<PodBody> {
+/** Takes the body of a request, whichever way the application has treated it; a promise only where it has to be read. @throws a refusal */
+export function takePodBody (request: FastifyRequest): PodBody | Promise<PodBody> {
   const kept = getKeptBytes(request)
   if (kept !== undefined) return kept.length > 0 ? kept : undefined
-  if (request.body instanceof Readable) return await takeStream(request, request.body)
+  if (request.body instanceof Readable) return takeStream(request, request.body)
   if (!hasBody(request)) return undefined
   // Unusual, yet HTTP allows it: Fastify leaves the body of a GET unread.
-  if (request.method === 'GET' || request.method === 'HEAD') return await takeStream(request, request.raw)
+  if (request.method === 'GET' || request.method === 'HEAD') return takeStream(request, request.raw)
   return writeAgain(request)
 }
 
-async function takeStream (request: FastifyRequest, stream: Readable): Promise<PodBody> {
+function takeStream (request: FastifyRequest, stream: Readable): PodBody | Promise<PodBody> {
   const limit = getBodyLimit(request)
   const length = request.headers['content-length']
   if (Number(length ?? 0) > limit) throw refuse('PLT_COORDINATOR_BODY_TOO_LARGE')
   if (length === undefined || Number(length) > heldBytes) return limit === Infinity ? stream : limitStream(stream, limit)
-  const chunks: Buffer[] = []
-  try {
-    for await (const chunk of stream) chunks.push(chunk)
-  } catch (error) {
-    throw refuse('PLT_COORDINATOR_CLIENT_GONE', { cause: error })
-  }
-  return Buffer.concat(chunks)
+  return readWhole(stream)
+}
+
+/** By its events: a loop over the stream made a dozen promises for each body. */
+function readWhole (stream: Readable): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const onEnd = (): void => {
+      stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
+      resolve(toBuffer(chunks))
+    }
+    const onCut = (cause?: unknown): void => {
+      // An error may follow the close, and must find a listener.
+      stream.off('data', onData).off('end', onEnd)
+      reject(refuse('PLT_COORDINATOR_CLIENT_GONE', { cause }))
+    }
+    const onData = (chunk: Buffer): void => { chunks.push(chunk) }
+    if (stream.readableEnded) return onEnd()
+    if (stream.destroyed) return onCut(stream.errored)
+    stream.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
+  })
+}
+
+/** What was read; most bodies come in one piece, which needs no copy. */
+export function toBuffer (chunks: Buffer[]): Buffer {
+  const [only] = chunks
+  return chunks.length === 1 && Buffer.isBuffer(only) ? only : Buffer.concat(chunks)
 }
 
 function limitStream (stream: Readable, limit: number): Readable {
@@ -66,11 +86,4 @@ function writeAgain (request: FastifyRequest): Buffer {
   if (body !== undefined && (type === 'application/json' || type.endsWith('+json'))) return Buffer.from(JSON.stringify(body))
   if (typeof body === 'string') return Buffer.from(body)
   throw refuse('PLT_COORDINATOR_BODY_NOT_WRITABLE')
-}
-
-/** The body as reply-from wants to be told of it. */
-export function toBodyOption (body: PodBody, contentType: string | undefined, isExact: boolean): { body?: unknown, contentType?: string } {
-  // The sender of the plugin takes the body from the sending; elsewhere reply-from passes on a stream by itself.
-  if (isExact || body === undefined) return { body: null }
-  return Buffer.isBuffer(body) ? { body, contentType: contentType || 'application/octet-stream' } : {}
 }

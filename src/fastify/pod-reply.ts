@@ -18,7 +18,7 @@ export interface PodReply {
 export function deliver (reply: FastifyReply, { headers, sending }: PodReply, body: Readable): void {
   if (headers.trailer !== undefined && reply.request.raw.httpVersion !== '1.0') promiseTrailers(reply, headers.trailer, sending)
   // A reply that breaks off before its first byte is as broken as any other, and must not turn into an answer of Fastify's.
-  body.once('error', () => { if (!reply.raw.headersSent) reply.raw.destroy() })
+  body.on('error', () => { if (!reply.raw.headersSent) reply.raw.destroy() })
   if (reply.statusCode === 204 || reply.statusCode === 304 || reply.request.method === 'HEAD') {
     // Bare, whatever length they name: undici takes a 304 that names one for a body that is missing.
     body.on('error', () => {}).resume()

@@ -21,28 +21,37 @@ export function proxyVia<R extends RouteGenericInterface = AnyRoute> (
   options: ProxyOptions<R> & { onUnreachable?: ((target: ProxyTarget) => void) | undefined, websocket?: boolean | undefined } = {}
 ): HelperHandler<R> {
   checkCallback('resolve', resolve)
-  return handle(options, request => ({
-    resolve: async () => await resolve(request) ?? notFound(options),
+  return handle(options, {
+    resolve ({ request }) {
+      const target: ProxyTarget | null | PromiseLike<ProxyTarget | null> = resolve(request as HelperRequest<R>)
+      if (isPending(target)) return Promise.resolve(target).then(target => target ?? notFound(options))
+      return target ?? notFound(options)
+    },
     onUnreachable: target => options.onUnreachable?.(target)
-  }))
+  })
 }
 
-/** Makes the handler of a helper, from what it makes of each request. */
-export function handle<R extends RouteGenericInterface> (options: ProxyOptions<R> & { websocket?: boolean | undefined }, toRoute: (request: HelperRequest<R>) => Route): HelperHandler<R> {
+/** Makes the handler of a helper. */
+export function handle<R extends RouteGenericInterface> (options: ProxyOptions<R> & { websocket?: boolean | undefined }, route: Route): HelperHandler<R> {
   checkProxyOptions(options)
   const takesUpgrades = options.websocket === true
-  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const route = toRoute(request as HelperRequest<R>)
-    const exchange = new Exchange(request, reply, options as ProxyOptions<never>, route)
-    if (!isUpgrade(request)) await exchange.start()
-    else if (takesUpgrades) await spliceUpgrade(exchange, route, options as ProxyOptions<never>)
-    else exchange.refuse(refuse('PLT_COORDINATOR_UPGRADE_NOT_SUPPORTED'))
+  const proxyOptions = options as ProxyOptions<never>
+  // No async function: Fastify waits for the reply as it is, and a promise around it would only wait with it.
+  const handler = (request: FastifyRequest, reply: FastifyReply): FastifyReply | Promise<FastifyReply> => {
+    const exchange = new Exchange(request, reply, proxyOptions, route)
+    if (isUpgrade(request)) return upgrade(exchange)
+    exchange.start()
     return reply
+  }
+  const upgrade = async (exchange: Exchange): Promise<FastifyReply> => {
+    if (takesUpgrades) await spliceUpgrade(exchange, route, proxyOptions)
+    else exchange.refuse(refuse('PLT_COORDINATOR_UPGRADE_NOT_SUPPORTED'))
+    return exchange.reply
   }
   return markHandler(handler, { parseBody: options.parseBody, takesUpgrades }) as unknown as HelperHandler<R>
 }
 
-export function notFound ({ noPodStatus, notFoundMessage }: Pick<ProxyOptions, 'noPodStatus' | 'notFoundMessage'>): Refusal {
+export function notFound ({ noPodStatus, notFoundMessage }: ProxyOptions<never>): Refusal {
   return refuse('PLT_COORDINATOR_NOT_FOUND', { statusCode: noPodStatus, error: notFoundMessage })
 }
 
@@ -53,15 +62,33 @@ export async function refuseWithoutPod<R extends RouteGenericInterface> (registr
   return notFound(isPodMissing ? options : { ...options, noPodStatus: undefined })
 }
 
-/** Takes an id from a request. @throws a refusal, when there is none to take */
-export async function takeId<R extends RouteGenericInterface> (from: IdFrom<R>, request: HelperRequest<R>): Promise<string> {
+/** Takes an id from a request; a promise only where the application gives one. @throws a refusal, when there is none to take */
+export function takeId<R extends RouteGenericInterface> (from: IdFrom<R>, request: FastifyRequest): string | Promise<string> {
   let id: unknown
   try {
-    id = await from(request)
+    id = from(request as HelperRequest<R>)
   } catch (error) {
     throw refuse('PLT_COORDINATOR_CALLBACK_FAILED', { cause: error })
   }
+  return isPending(id) ? takeLater(id) : checkTaken(id)
+}
+
+async function takeLater (pending: PromiseLike<unknown>): Promise<string> {
+  let id: unknown
+  try {
+    id = await pending
+  } catch (error) {
+    throw refuse('PLT_COORDINATOR_CALLBACK_FAILED', { cause: error })
+  }
+  return checkTaken(id)
+}
+
+function checkTaken (id: unknown): string {
   if (typeof id === 'number' && Number.isFinite(id)) return String(id)
   if (typeof id === 'string' && id !== '') return id
   throw refuse('PLT_COORDINATOR_INVALID_ID')
+}
+
+function isPending<T> (value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream'
 import type { Duplex } from 'node:stream'
+import { callBack } from './call-back.ts'
 import type { Exchange, Route } from './exchange.ts'
 import { toChangedHeaders, toPodHeaders } from './headers.ts'
 import { classify } from './pod-failure.ts'
@@ -12,6 +13,7 @@ import { isRefusal, refuse, toRefusal } from './refusal.ts'
 import type { ProxyOptions, ProxyTarget } from './types.ts'
 import { getWaitingClient } from './upgrade.ts'
 import type { WaitingClient } from './upgrade.ts'
+import { upstreamKey } from './upstream.ts'
 
 const connectTimeoutMs = 1000
 const tooSlow = new Error('The pod did not reply in time')
@@ -21,12 +23,12 @@ export async function spliceUpgrade (exchange: Exchange, route: Route, options: 
   const asker = getWaitingClient(exchange.request)
   if (asker === undefined) return exchange.refuse(refuse('PLT_COORDINATOR_UPGRADE_NOT_SUPPORTED'))
   try {
-    const first = await route.resolve()
+    const first = await route.resolve(exchange)
     if (isRefusal(first)) return exchange.refuse(first)
     const failure = await attempt(exchange, asker, route, first, options)
     if (failure === undefined) return
     // Once more, to another pod: nothing has reached the first.
-    const second = failure.isUnreachable ? await route.resolve() : failure.refusal
+    const second = failure.isUnreachable ? await route.resolve(exchange) : failure.refusal
     if (isRefusal(second) || second.memberId === first.memberId) return exchange.giveUp(first, failure.refusal, failure.error)
     const again = await attempt(exchange, asker, route, second, options)
     if (again !== undefined) exchange.giveUp(second, again.refusal, again.error)
@@ -36,13 +38,13 @@ export async function spliceUpgrade (exchange: Exchange, route: Route, options: 
 }
 
 async function attempt (exchange: Exchange, asker: WaitingClient, route: Route, target: ProxyTarget, options: ProxyOptions<never>): Promise<PodFailure & { error: Error } | undefined> {
-  const where = locateFor(exchange.request, target.address)
+  const where = locateFor(exchange.request, target.address, upstreamKey in exchange.request.server)
   if (isRefusal(where)) return { refusal: where, isUnreachable: false, isCut: false, error: new Error(where.message, { cause: where.cause }) }
   if (asker.socket.destroyed) return { refusal: refuse('PLT_COORDINATOR_CLIENT_GONE'), isUnreachable: false, isCut: false, error: new Error('The client left') }
   const error = await connect(exchange, asker, target, where, options)
   if (error === undefined) return undefined
   const failure = classify(error, error === tooSlow ? 'timeout' : undefined, asker.socket.destroyed)
-  if (failure.isUnreachable) exchange.callBack('onUnreachable', () => route.onUnreachable(target))
+  if (failure.isUnreachable) callBack(exchange.request, 'onUnreachable', () => route.onUnreachable(target))
   return { ...failure, error }
 }
 
