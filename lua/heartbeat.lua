@@ -33,11 +33,10 @@ local incarnation = ARGV[2]
 local registeredAt = tonumber(ARGV[3])
 local ttlMs = ARGV[4]
 local isDraining = ARGV[7] == '1'
-local counted = tonumber(ARGV[9])
 local channel = ARGV[10]
 local lockTtlMs = ARGV[11]
 
-local record = redis.call('HMGET', memberKey, 'address', 'incarnation', 'registeredAt', 'pending', 'draining')
+local record = redis.call('HMGET', memberKey, 'address', 'incarnation', 'registeredAt', 'pending', 'draining', 'plainPending', 'load', 'bindingLoad')
 local exists = record[1] and record[1] ~= ''
 local isOwn = exists and record[2] == incarnation
 local recordedAt = tonumber(record[3] or '') or 0
@@ -45,21 +44,28 @@ local recordedAt = tonumber(record[3] or '') or 0
 -- incarnation was written with plain commands, and is adopted.
 if exists and record[2] and not isOwn and recordedAt >= registeredAt then return { 'superseded', record[3] or '0', '0', '', 0 } end
 
-if isOwn and recordedAt > registeredAt then registeredAt = recordedAt end
-local registeredAtText = string.format('%.0f', registeredAt)
-local pending = isOwn and (tonumber(record[4] or '') or 0) - counted or 0
-if pending < 1e-9 or pending ~= pending then pending = 0 end
-local pendingText = string.format('%.17g', pending)
+local registeredAtText = isOwn and recordedAt > registeredAt and record[3] or ARGV[3]
+local pendingText = '0'
+if isOwn and record[4] ~= '0' then
+  local pending = (tonumber(record[4] or '') or 0) - tonumber(ARGV[9])
+  -- Not so for NaN, nor for the crumbs of subtracted fractions.
+  if pending >= 1e-9 then pendingText = string.format('%.17g', pending) end
+end
 local wasDraining = exists and record[5] and record[5] ~= '' and record[5] ~= '0' and record[5] ~= 'false'
 
 -- First of the writes, since a full server (maxmemory) allows it, and then the rest of this script as well: live pods stay live.
 if exists then redis.call('PEXPIRE', memberKey, ttlMs) end
+-- Also where the record was there: should the set alone be lost (eviction, a DEL), its pods come back to it.
 redis.call('SADD', membersKey, memberId)
-redis.call('HSET', memberKey, 'address', ARGV[5], 'load', ARGV[6], 'incarnation', incarnation, 'registeredAt', registeredAtText,
-  'bindingLoad', ARGV[8], 'pending', pendingText)
-redis.call('HDEL', memberKey, 'plainPending')
-if isDraining then redis.call('HSET', memberKey, 'draining', '1') else redis.call('HDEL', memberKey, 'draining') end
-redis.call('PEXPIRE', memberKey, ttlMs)
+-- What is written already is not written again: of a large fleet's beats most change the load or nothing, and each command costs.
+if not isOwn or record[7] ~= ARGV[6] or record[4] ~= pendingText or record[1] ~= ARGV[5] or record[8] ~= ARGV[8] or record[3] ~= registeredAtText then
+  redis.call('HSET', memberKey, 'address', ARGV[5], 'load', ARGV[6], 'incarnation', incarnation, 'registeredAt', registeredAtText,
+    'bindingLoad', ARGV[8], 'pending', pendingText)
+end
+if record[6] then redis.call('HDEL', memberKey, 'plainPending') end
+if isDraining and record[5] ~= '1' then redis.call('HSET', memberKey, 'draining', '1') end
+if record[5] and not isDraining then redis.call('HDEL', memberKey, 'draining') end
+if not exists then redis.call('PEXPIRE', memberKey, ttlMs) end
 if not isOwn or isDraining ~= (wasDraining or false) then
   redis.pcall('PUBLISH', channel, 'm ' .. memberId .. (isDraining and ' draining' or ' up'))
 end
