@@ -40,7 +40,7 @@ test('the package holds dist, lua, licence and readme alone, and every lua file'
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
   const paths = files.map(file => file.path)
 
-  const others = paths.filter(path => !/^(dist\/.*\.(js|d\.ts)|lua\/[a-z-]+\.lua|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/.test(path))
+  const others = paths.filter(path => !/^(dist\/index\.js(\.map)?|dist\/.*\.d\.ts|lua\/[a-z-]+\.lua|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/.test(path))
   assert.deepEqual(others, [])
   for (const name of ['claim', 'resolve', 'heartbeat', 'bind', 'prune']) assert.ok(existsSync(join(installed, `lua/${name}.lua`)), name)
   const { version, license, type } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))

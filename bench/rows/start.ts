@@ -51,9 +51,8 @@ function build (bench: Bench): string {
   mkdirSync(out, { recursive: true })
   const folder = mkdtempSync(join(out, 'package-'))
   bench.atEnd(() => rmSync(folder, { recursive: true, force: true }))
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.build.json', '--declaration', 'false', '--outDir', join(folder, 'dist')], { cwd: root, encoding: 'utf8' })
-  if (status !== 0) throw new Error(`The package does not build: ${stdout}`)
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'services/build.ts', '--quiet', '--out', join(folder, 'dist')], { cwd: root, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`The package does not build: ${stdout}${stderr}`)
   cpSync(join(root, 'lua'), join(folder, 'lua'), { recursive: true })
   return pathToFileURL(join(folder, 'dist', 'index.js')).href
 }
