@@ -150,14 +150,14 @@ test('MemberView: candidatesSince does not join a read that was sent before', as
   const early = view.candidates()
   clock.ms += 10
   const late = view.candidatesSince(clock.ms)
-  assert.equal(reads.length, 2)
+  clock.ms += 5
 
+  await reads[0]?.answer(candidate('old'))
+  assert.equal(ids(await early), 'old')
+  assert.equal(reads.length, 2, 'sent when the earlier one was answered')
   await reads[1]?.answer(candidate('new'))
   assert.equal(ids(await late), 'new')
-  await reads[0]?.answer(candidate('old'))
-  assert.equal(ids(await early), 'new', 'an older answer that comes late does not replace a newer one')
-  assert.equal(ids(view.candidates() as Candidate[]), 'new')
-  assert.equal(view.readAt, 10_010)
+  assert.equal(view.readAt, 10_015)
 })
 
 test('MemberView: takes a list read for another purpose, unless it knows a newer one', async () => {
@@ -175,4 +175,36 @@ test('MemberView: figures of a claim change the members it knows, and no others'
   view.update([{ memberId: 'b', load: 7, pending: 3 }, { memberId: 'gone', load: 1, pending: 1 }])
   assert.deepEqual(view.candidates(), [candidate('a', 1), candidate('b', 7, 3)])
   assert.equal(view.readAt, 10_000, 'figures of a few make the list no younger')
+})
+
+test('MemberView: of 50 that want a read of their own, those who come while one is under way share the next', async () => {
+  const { view, reads, clock } = setStage()
+  const waiting = Array.from({ length: 50 }, () => {
+    clock.ms++
+    return view.candidatesSince(clock.ms)
+  })
+  assert.equal(reads.length, 1)
+  await reads[0]?.answer(candidate('a'))
+  assert.equal(ids(await waiting[0] as Candidate[]), 'a')
+  assert.equal(reads.length, 2, 'the other 49 asked after the first read was sent')
+  const late = view.candidatesSince(++clock.ms)
+  await reads[1]?.answer(candidate('a'), candidate('b'))
+  for (const candidates of await Promise.all(waiting.slice(1))) assert.equal(ids(candidates), 'a,b')
+  assert.equal(reads.length, 3)
+  await reads[2]?.answer(candidate('c'))
+  assert.equal(ids(await late), 'c')
+})
+
+test('MemberView: those who wait for the next read fail with the earlier, and the one after them reads anew', async () => {
+  const { view, reads, clock } = setStage()
+  const waiting = Array.from({ length: 3 }, () => {
+    clock.ms++
+    return view.candidatesSince(clock.ms)
+  })
+  await Promise.all([reads[0]?.fail(new Error('away')), ...waiting.map(async candidates => await assert.rejects(candidates, { message: 'away' }))])
+  assert.equal(reads.length, 1)
+  const next = view.candidatesSince(++clock.ms)
+  assert.equal(reads.length, 2)
+  await reads[1]?.answer(candidate('b'))
+  assert.equal(ids(await next), 'b')
 })
