@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { LivePod } from './scripts.ts'
+import type { LivePod } from './decisions.ts'
 
 /** Where a pod is. */
 export interface Target {

@@ -9,14 +9,22 @@ export class ReplyReader {
     this.#reply = reply as readonly unknown[]
   }
 
+  get isAtEnd (): boolean {
+    return this.#at >= this.#reply.length
+  }
+
   text (): string {
     const value = this.#reply[this.#at++]
     return typeof value === 'string' ? value : String(value)
   }
 
+  count (): number {
+    return Number(this.#reply[this.#at++])
+  }
+
   /** A count, then that many things, each read by `read`. */
   list<T> (read: () => T): T[] {
-    const count = Number(this.text())
+    const count = this.count()
     const list: T[] = []
     while (list.length < count) list.push(read())
     return list

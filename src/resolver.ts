@@ -1,10 +1,11 @@
 import type { BackgroundWork } from './background-work.ts'
 import type { Binding, BindingCache, Reading, Target } from './binding-cache.ts'
 import type { ClaimTurns } from './claim-turns.ts'
+import type { Decision, Figures, LivePod } from './decisions.ts'
 import { publish } from './diagnostics.ts'
 import { isCoordinatorError } from './errors.ts'
 import type { MemberView } from './member-view.ts'
-import type { Decision, LivePod, Scripts } from './scripts.ts'
+import type { Scripts } from './scripts.ts'
 import { isBlind } from './strategies/is-blind.ts'
 import type { BlindStrategy } from './strategies/blind-strategy.ts'
 import { isLoadAware } from './strategies/least-loaded.ts'
@@ -42,6 +43,7 @@ const largestUsualSet = 50
 export class Resolver {
   readonly #options: ResolverOptions
   readonly #suspects: Suspects
+  #latestFigures: Figures[] = []
   /** The fan-out strategy, if it goes by the number of pods alone: then nothing else of them needs to be looked at. */
   readonly #blindStrategy: BlindStrategy | null
 
@@ -104,7 +106,7 @@ export class Resolver {
         const offer = this.#offer(candidates, refused, destinationId, turn)
         const sentAt = now()
         const decision = await scripts.claimOne({ destinationId, claimOnMiss, reassignOrphans, memberIds: offer.memberIds })
-        view.update(decision.figures)
+        this.#takeFigures(decision.figures)
         isTurnUsed = decision.status === 'claimed' || decision.status === 'reassigned'
         if (decision.status !== 'refused') return this.#keep(reading, decision, sentAt)
         // A pod was needed. The pick was made on the assumption that it might be; only now does its failure matter.
@@ -135,6 +137,12 @@ export class Resolver {
     } catch (error) {
       return { memberIds: [], error }
     }
+  }
+
+  /** Decisions of one call bring the same list. */
+  #takeFigures (figures: Figures[]): void {
+    if (figures !== this.#latestFigures) this.#options.view.update(figures)
+    this.#latestFigures = figures
   }
 
   #keep (reading: Reading<Found>, { status, live, dead }: Decision, sentAt: number): Found {

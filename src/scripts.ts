@@ -1,11 +1,12 @@
 import type { Connection } from './connection.ts'
+import { decodeDecisions } from './decisions.ts'
+import type { Decision } from './decisions.ts'
 import type { CoordinatorError } from './errors.ts'
 import { GatheredCalls } from './gathered-calls.ts'
 import type { Keys } from './keys.ts'
 import { LuaScript } from './lua-script.ts'
 import { decodeCandidate, ReplyReader } from './reply-reader.ts'
 import { toCoordinatorError } from './store-errors.ts'
-import type { CommandKind } from './store-errors.ts'
 import type { Candidate, DeregisterOptions } from './types.ts'
 
 const lua = {
@@ -19,22 +20,6 @@ const lua = {
   resolve: new LuaScript('resolve', 'read'),
   resolveLock: new LuaScript('resolve-lock', 'read'),
   unbind: new LuaScript('unbind', 'write')
-}
-
-/** A live pod of a destination, as read. */
-export interface LivePod extends Candidate {
-  /** Milliseconds its record had left; Infinity for one that does not expire. */
-  remainingMs: number
-}
-
-/** What is known of one destination after a script looked at it. */
-export interface Decision {
-  status: 'bound' | 'claimed' | 'reassigned' | 'refused' | 'orphaned' | 'empty'
-  live: LivePod[]
-  /** The dead pods of the set; after 'reassigned' those that were replaced. */
-  dead: string[]
-  /** Present figures of the candidates that were usable. */
-  figures: { memberId: string, load: number, pending: number }[]
 }
 
 export interface ClaimRequest {
@@ -201,32 +186,4 @@ export class Scripts {
     const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
     return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt, ...more])
   }
-}
-
-function decodeLivePod (reply: ReplyReader): LivePod {
-  const memberId = reply.text()
-  const address = reply.text()
-  const load = reply.load()
-  const pending = reply.pending()
-  const draining = reply.text() === '1'
-  return { memberId, address, load, pending, draining, remainingMs: reply.milliseconds() }
-}
-
-function decodeDecisions (raw: unknown, count: number, kind: CommandKind): (Decision | CoordinatorError)[] {
-  const reply = new ReplyReader(raw)
-  const decisions: (Decision | CoordinatorError)[] = []
-  while (decisions.length < count) {
-    const status = reply.text()
-    if (status === 'error') {
-      decisions.push(toCoordinatorError(reply.text(), kind))
-      continue
-    }
-    decisions.push({
-      status: status as Decision['status'],
-      live: reply.list(() => decodeLivePod(reply)),
-      dead: reply.list(() => reply.text()),
-      figures: reply.list(() => ({ memberId: reply.text(), load: reply.load(), pending: reply.pending() }))
-    })
-  }
-  return decisions
 }

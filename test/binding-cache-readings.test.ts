@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { BindingCache } from '../src/binding-cache.ts'
 import type { Reading } from '../src/binding-cache.ts'
-import type { LivePod } from '../src/scripts.ts'
+import type { LivePod } from '../src/decisions.ts'
 
 const now = (): number => 1000
 const live: LivePod[] = [{ memberId: 'a', address: 'http://a', load: 0, pending: 0, draining: false, remainingMs: 30_000 }]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { BindingCache, byMemberId, readingFlags } from '../src/binding-cache.ts'
 import type { Binding, BindingCacheOptions, Reading } from '../src/binding-cache.ts'
-import type { LivePod } from '../src/scripts.ts'
+import type { LivePod } from '../src/decisions.ts'
 import { until } from './support/store.ts'
 
 class Clock {

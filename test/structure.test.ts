@@ -21,6 +21,7 @@ const levels: { names: string[], areStrangers?: true }[] = [
   { names: ['store-errors'] },
   { names: ['connection'] },
   { names: ['strategies/', 'lua-script', 'reply-reader', 'load-source', 'held-locks', 'gathered-calls'] },
+  { names: ['decisions'] },
   { names: ['scripts', 'member-scripts'] },
   { names: ['binding-cache', 'claim-turns', 'live-members', 'member-view', 'feature-check', 'suspects'] },
   { names: ['resolver', 'lock-keeper', 'membership'] },

@@ -54,6 +54,27 @@ test('claim.lua: a list spreads its claims by what it has just added', async t =
   for (const memberId of ['pod-1', 'pod-2', 'pod-3', 'pod-4']) assert.equal((await scene.record(memberId))['pending'], '8')
 })
 
+test('claim.lua: a pod of many ids is told once, with all that the list added to it', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one', { load: 4 })
+  await scene.register('pod-2', 'one', { load: 9 })
+  await scene.rawMember('plain', { load: 20 })
+  await scene.bindRaw('held', 'pod-1', 'pod-2')
+  const ids = ['held', ...manyIds(10, 'd'), 'odd', 'held']
+  const requests = ids.map(id => request(id, id === 'odd' ? ['plain'] : ['pod-1', 'gone', 'pod-2']))
+  const args = requests.flatMap(({ destinationId, memberIds }) => [destinationId, '1', '1', String(memberIds.length), ...memberIds])
+
+  const [pods, answers, figures] = await scene.run('claim', [scene.names.destinationBase, scene.names.memberBase, scene.names.ownedBase], ['channel', '0', ...args]) as [unknown[], unknown[], unknown[]]
+
+  const told = new Map(Array.from({ length: pods.length / 6 }, (_, at) => [pods[at * 6], pods.slice(at * 6 + 2, at * 6 + 4)]))
+  assert.deepEqual([...told.keys()].sort(), ['plain', 'pod-1', 'pod-2'])
+  assert.deepEqual([told.get('pod-1'), told.get('pod-2'), told.get('plain')], [['4', '8'], ['9', '2'], ['20', '1']])
+  assert.deepEqual(figures, ['pod-1', '4', '8', 'pod-2', '9', '2', 'plain', '20', '1'])
+  assert.equal(answers.filter(word => word === 'claimed').length, 11)
+  for (const [memberId, pending] of [['pod-1', '8'], ['pod-2', '2']] as const) assert.equal((await scene.record(memberId))['pending'], pending)
+  assert.match((await scene.record('plain'))['plainPending'] ?? '', /^\d+:20\/1$/)
+})
+
 test('claim.lua: of 32 ids those that fail write nothing and the others are claimed', async t => {
   const scene = await setScriptScene(t)
   await scene.register('pod-1', 'one')

@@ -18,7 +18,7 @@ const scripts: Script[] = readdirSync(folder).map(file => {
 function repliedWords ({ code }: Script): Set<string> {
   const words = new Set<string>()
   for (const line of code.split('\n')) {
-    if (!/\breturn\b|\breply\b|\bpush\(|table\.insert/.test(line)) continue
+    if (!/\breturn\b|\breply\b|\banswers\[|table\.insert/.test(line)) continue
     const rest = line.replace(/[~=]= '[^']*'/g, '').replace(/\bcall\((?:'[^']*'|[^'()])*\)/g, '').replace(/(and|or) '[01]'|or ''/g, '')
     for (const [, word = ''] of rest.matchAll(/'([a-z]{2,})'/g)) words.add(word)
   }
