@@ -192,7 +192,7 @@ export class Exchange implements SendingOwner {
   }
 
   #receive (sending: Sending, { statusCode, headers, stream }: PodReply): void {
-    sending.stopTimer()
+    sending.replied()
     const { target } = sending
     const { idleTimeout } = this.#options
     const podReply: PodReply = { statusCode, headers, stream: idleTimeout === undefined ? stream : cutWhenIdle(stream, idleTimeout), sending }
