@@ -40,6 +40,16 @@ interface LockAnswer {
   readonly held: HeldLock | null
 }
 
+interface BindRequest {
+  readonly destinationId: string
+  readonly pod: Incarnation
+  readonly isExclusive: boolean
+}
+
+interface BindAnswer {
+  readonly status: BindStatus
+}
+
 export type MemberPage =
   | { status: 'page', live: Candidate[], dead: string[] }
   | { status: 'ids', memberIds: string[] }
@@ -63,6 +73,7 @@ export class Scripts {
   readonly #resolves: GatheredCalls<string, Decision>
   readonly #claims: GatheredCalls<ClaimRequest, Decision>
   readonly #locks: GatheredCalls<string, LockAnswer>
+  readonly #binds: GatheredCalls<BindRequest, BindAnswer>
 
   constructor (connection: Connection, keys: Keys, memberIndex: boolean) {
     this.#connection = connection
@@ -72,6 +83,7 @@ export class Scripts {
     this.#resolves = new GatheredCalls({ ask: ids => this.resolve(ids), weigh })
     this.#claims = new GatheredCalls({ ask: requests => this.claim(requests), weigh })
     this.#locks = new GatheredCalls({ ask: lockIds => this.#resolveLocks(lockIds), weigh: () => 1 })
+    this.#binds = new GatheredCalls({ ask: requests => this.#bindAll(requests), weigh: () => 1 })
   }
 
   /** Reads destinations, 32 at most. Each answer is a decision, or the error that befell it alone. */
@@ -127,13 +139,32 @@ export class Scripts {
     return Number(await lua.prune.run(this.#connection, keys, [destinationId, changesChannel, this.#hasIndex]))
   }
 
-  /** @param isExclusive bind only where no other pod is bound: 'taken' otherwise */
+  /**
+   * Binds a pod, together with others that are bound at the same time.
+   * @param isExclusive bind only where no other pod is bound: 'taken' otherwise
+   */
   async bind (destinationId: string, pod: Incarnation, isExclusive = false): Promise<BindStatus> {
-    return await this.#change(lua.bind, destinationId, pod, isExclusive ? '1' : '0') as BindStatus
+    return (await this.#binds.ask({ destinationId, pod, isExclusive })).status
   }
 
-  async unbind (destinationId: string, pod: Incarnation): Promise<'unbound' | 'absent' | 'superseded'> {
-    return await this.#change(lua.unbind, destinationId, pod) as 'unbound' | 'absent' | 'superseded'
+  async #bindAll (requests: BindRequest[]): Promise<(BindAnswer | CoordinatorError)[]> {
+    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
+    const args = [changesChannel, this.#hasIndex]
+    for (const { destinationId, pod, isExclusive } of requests) {
+      args.push(destinationId, pod.memberId, pod.incarnation, pod.registeredAt, isExclusive ? '1' : '0')
+    }
+    const reply = new ReplyReader(await lua.bind.run(this.#connection, [destinationBase, memberBase, ownedBase], args))
+    return requests.map(() => {
+      const status = reply.text()
+      return status === 'error' ? toCoordinatorError(reply.text(), 'write') : { status: status as BindStatus }
+    })
+  }
+
+  async unbind (destinationId: string, { memberId, incarnation, registeredAt }: Incarnation): Promise<'unbound' | 'absent' | 'superseded'> {
+    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
+    const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
+    const args = [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt]
+    return await lua.unbind.run(this.#connection, keys, args) as 'unbound' | 'absent' | 'superseded'
   }
 
   /** Forgets a destination, if it still holds the pod named or has only dead pods where that is asked; resolves to how many pods it had. */
@@ -179,11 +210,5 @@ export class Scripts {
   /** Records features where nobody did yet; resolves to the recorded value of each. */
   async declareFeatures (features: Readonly<Record<string, string>>): Promise<string[]> {
     return new ReplyReader(await lua.declareFeatures.run(this.#connection, [this.#keys.features], Object.entries(features).flat())).rest()
-  }
-
-  async #change (script: LuaScript, destinationId: string, { memberId, incarnation, registeredAt }: Incarnation, ...more: string[]): Promise<unknown> {
-    const { destinationBase, memberBase, ownedBase, changesChannel } = this.#keys
-    const keys = [destinationBase + destinationId, memberBase + memberId, ownedBase + memberId]
-    return await script.run(this.#connection, keys, [destinationId, memberId, changesChannel, this.#hasIndex, incarnation, registeredAt, ...more])
   }
 }

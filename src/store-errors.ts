@@ -24,9 +24,9 @@ export function replyCode (error: unknown): string | undefined {
  */
 export function toCoordinatorError (failure: unknown, kind: CommandKind, connectionFailure?: string): CoordinatorError {
   if (failure instanceof CoordinatorError) return failure
-  const cause = withoutSecrets(failure)
+  const cause = typeof failure === 'string' ? Object.assign(new Error(failure), { name: 'ReplyError' }) : withoutSecrets(failure)
   const message = cause instanceof Error ? cause.message : String(cause)
-  const code = cause instanceof Error ? replyCode(cause) : message.split(' ', 1)[0]
+  const code = replyCode(cause)
   if (code === undefined) return unavailable(kind, connectionFailure ?? message, cause)
   // A reply to a command that is none of ours, such as those a client greets with, means that there is no connection to use.
   const name = commandName(failure)

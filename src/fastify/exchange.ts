@@ -7,7 +7,7 @@ import { toChangedHeaders, toSentHeaders } from './headers.ts'
 import { takePodBody } from './pod-body.ts'
 import type { PodBody } from './pod-body.ts'
 import { classify } from './pod-failure.ts'
-import { cutWhenIdle, deliver, discard, isFinished, passInformation } from './pod-reply.ts'
+import { cutWhenIdle, deliver, discard, isFinished, passInformation, toStream } from './pod-reply.ts'
 import type { PodReply } from './pod-reply.ts'
 import { locateFor } from './pod-url.ts'
 import { isRefusal, refuse, sendRefusal, toRefusal } from './refusal.ts'
@@ -120,7 +120,7 @@ export class Exchange implements SendingOwner {
     if (this.#isAnswered) return discard(podReply)
     this.#isAnswered = true
     // As a stream even where it was read: to bytes Fastify would add a content-type.
-    deliver(this.reply, podReply, Buffer.isBuffer(body) ? Readable.from([body], { objectMode: false }) : body)
+    deliver(this.reply, podReply, Buffer.isBuffer(body) ? toStream(body) : body)
   }
 
   /** After a helper's work on a reply, during which the client's leaving does not stop the pod: it does again, from here on. */

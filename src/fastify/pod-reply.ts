@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Transform } from 'node:stream'
-import type { Readable } from 'node:stream'
+import { Readable, Transform } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { toClientHeaders } from './headers.ts'
 import { refuse } from './refusal.ts'
@@ -43,6 +42,16 @@ function promiseTrailers (reply: FastifyReply, names: string, sending: Sending):
     } catch { // a name that HTTP forbids as a trailer
     }
   }
+}
+
+/** What was read as a stream again; Readable.from makes promises and an iterator for it. */
+export function toStream (body: Buffer): Readable {
+  return new Readable({
+    read () {
+      if (body.length > 0) this.push(body)
+      this.push(null)
+    }
+  })
 }
 
 /** Gives up a reply that is not passed on, and with it the pod's connection. */

@@ -156,3 +156,22 @@ test('bind.lua, unbind.lua: ids that look alike are kept apart', async t => {
   }
   assert.deepEqual((await scene.keys()).filter(name => !name.startsWith('member:')), [])
 })
+
+test('bind.lua: of 50 that bind at once each is bound by itself, and the error of one does not lose the others', async t => {
+  const scene = await setScriptScene(t)
+  await scene.register('pod-1', 'one')
+  await scene.register('draining', 'one', { isDraining: true })
+  await scene.raw.set(scene.key('destination', 'd-7'), 'text', 'EX', 60)
+  await scene.bindRaw('d-9', 'pod-1')
+  await scene.bindRaw('d-11', 'other')
+
+  const outcomes = await Promise.allSettled(manyIds(50, 'd').map((id, at) => scene.plain.bind(id, byRegistry(at === 20 ? 'draining' : 'pod-1'), at === 11)))
+
+  const told = outcomes.map(outcome => outcome.status === 'fulfilled' ? outcome.value : outcome.reason.code as string)
+  const expected = Array.from({ length: 50 }, () => 'bound')
+  Object.assign(expected, { 7: 'PLT_COORDINATOR_STORE_REFUSED', 9: 'present', 11: 'taken', 20: 'refused' })
+  assert.deepEqual(told, expected)
+  assert.equal((await scene.record('pod-1'))['pending'], '46')
+  assert.deepEqual(await scene.pods('d-11'), ['other'])
+  assert.deepEqual(await scene.pods('d-20'), [])
+})
