@@ -7,7 +7,7 @@ import { toChangedHeaders, toSentHeaders } from './headers.ts'
 import { takePodBody } from './pod-body.ts'
 import type { PodBody } from './pod-body.ts'
 import { classify } from './pod-failure.ts'
-import { cutWhenIdle, deliver, discard, isFinished, passInformation, toStream } from './pod-reply.ts'
+import { cutWhenIdle, deliver, deliverBytes, discard, isFinished, passInformation } from './pod-reply.ts'
 import type { PodReply } from './pod-reply.ts'
 import { locateFor } from './pod-url.ts'
 import { isRefusal, refuse, sendRefusal, toRefusal } from './refusal.ts'
@@ -119,8 +119,8 @@ export class Exchange implements SendingOwner {
   deliver (podReply: PodReply, body: Buffer | Readable = podReply.stream): void {
     if (this.#isAnswered) return discard(podReply)
     this.#isAnswered = true
-    // As a stream even where it was read: to bytes Fastify would add a content-type.
-    deliver(this.reply, podReply, Buffer.isBuffer(body) ? toStream(body) : body)
+    if (Buffer.isBuffer(body)) deliverBytes(this.reply, podReply, body)
+    else deliver(this.reply, podReply, body)
   }
 
   /** After a helper's work on a reply, during which the client's leaving does not stop the pod: it does again, from here on. */
