@@ -8,18 +8,12 @@ import type { CommandKind } from './store-errors.ts'
 /** One file of lua/, run by its digest. */
 export class LuaScript {
   readonly kind: CommandKind
-  readonly #name: string
-  #text = ''
-  #sha1 = ''
+  readonly #text: string
+  readonly #sha1: string
 
   constructor (name: string, kind: CommandKind) {
     this.kind = kind
-    this.#name = name
-  }
-
-  /** At its first use: a pod needs half of them, and the import of the package none. */
-  #load (): void {
-    this.#text = readFileSync(new URL(`../lua/${this.#name}.lua`, import.meta.url), 'utf8')
+    this.#text = readFileSync(new URL(`../lua/${name}.lua`, import.meta.url), 'utf8')
     this.#sha1 = createHash('sha1').update(this.#text).digest('hex')
   }
 
@@ -29,7 +23,6 @@ export class LuaScript {
    */
   run (connection: Connection, keys: readonly string[], args: readonly string[], mayWrite: () => boolean = () => true): Promise<unknown> {
     const { client } = connection
-    if (this.#sha1 === '') this.#load()
     return connection.run(async isAwaited => {
       try {
         return await client.evalsha(this.#sha1, keys.length, ...keys, ...args)

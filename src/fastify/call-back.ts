@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Calls back the application; that it throws, or rejects, is logged and costs nothing else. */
 export function callBack (request: FastifyRequest, name: string, callback: () => unknown): void {
@@ -8,5 +8,15 @@ export function callBack (request: FastifyRequest, name: string, callback: () =>
     if (pending !== undefined) Promise.resolve(pending).catch(log)
   } catch (error) {
     log(error)
+  }
+}
+
+/** Answers at the end of a chain of promises: where that fails too (the head is out already) there is nobody to throw to. */
+export function endSafely (reply: FastifyReply, answer: () => void): void {
+  try {
+    answer()
+  } catch (err) {
+    reply.log.error({ err }, 'A request could not be answered')
+    reply.raw.destroy()
   }
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { CoordinatorError } from '../errors.ts'
-import { callBack } from './call-back.ts'
+import { callBack, endSafely } from './call-back.ts'
 import { toChangedHeaders, toSentHeaders } from './headers.ts'
 import { takePodBody } from './pod-body.ts'
 import type { PodBody } from './pod-body.ts'
@@ -72,7 +72,7 @@ export class Exchange implements SendingOwner {
   start (): void {
     try {
       const target = this.#route.resolve(this)
-      if (target instanceof Promise) target.then(target => this.#begin(target), (error: unknown) => this.refuse(toRefusal(error)))
+      if (target instanceof Promise) target.then(target => this.#begin(target)).catch((error: unknown) => this.#refuseLate(error))
       else this.#begin(target)
     } catch (error) {
       this.refuse(toRefusal(error))
@@ -80,22 +80,22 @@ export class Exchange implements SendingOwner {
   }
 
   #begin (target: ProxyTarget | Refusal): void {
-    if (isRefusal(target)) return this.refuse(target)
     try {
+      if (isRefusal(target)) return this.refuse(target)
       const body = takePodBody(this.request)
       if (body instanceof Promise) return this.#beginWith(target, body)
-      this.#body = body
-      this.#send(target)
+      this.#send(target, body)
     } catch (error) {
       this.refuse(toRefusal(error))
     }
   }
 
   #beginWith (target: ProxyTarget, pending: Promise<PodBody>): void {
-    pending.then(body => {
-      this.#body = body
-      this.#send(target)
-    }).catch((error: unknown) => this.refuse(toRefusal(error)))
+    pending.then(body => this.#send(target, body)).catch((error: unknown) => this.#refuseLate(error))
+  }
+
+  #refuseLate (error: unknown): void {
+    endSafely(this.reply, () => this.refuse(toRefusal(error)))
   }
 
   /** Tells the result, the first time it is called. */
@@ -129,7 +129,8 @@ export class Exchange implements SendingOwner {
     if (this.hasLeft) sending.stop('left')
   }
 
-  #send (target: ProxyTarget): void {
+  #send (target: ProxyTarget, body: PodBody): void {
+    this.#body = body
     if (this.hasLeft) return this.refuse(refuse('PLT_COORDINATOR_CLIENT_GONE'), target)
     const { request, reply } = this
     const isExact = upstreamKey in request.server
@@ -138,7 +139,6 @@ export class Exchange implements SendingOwner {
     this.#sendings++
     const { requestTimeout, rewriteRequestHeaders } = this.#options
     if (typeof reply.from !== 'function') throw new CoordinatorError('PLT_COORDINATOR_INVALID_OPTION', 'Register the coordinator plugin, or @fastify/reply-from, before the routes of the helpers')
-    const body = this.#body
     const sending = this.#sending = new Sending(this, target, where.path, body)
     if (requestTimeout !== undefined) sending.limitTime(this.#timeLeft(requestTimeout))
     if (this.#route.onReply !== undefined) this.#own = reply.getHeaders()
@@ -233,7 +233,7 @@ export class Exchange implements SendingOwner {
     const next = await this.#route.resolve(this)
     if (isRefusal(next)) return this.giveUp(target, refusal, error)
     if (needsOther && next.memberId === target.memberId && next.address === target.address) return this.giveUp(target, refusal, error)
-    this.#send(next)
+    this.#send(next, this.#body)
   }
 
   /** Answers for a pod that could not be asked, or gave no reply: by the route's `onError`, if it has one. */

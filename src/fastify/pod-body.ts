@@ -36,14 +36,18 @@ function readWhole (stream: Readable): Promise<Buffer> {
     const chunks: Buffer[] = []
     const onEnd = (): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
-      resolve(toBuffer(chunks))
+      try { // here nobody else would catch it: a hook may have put a stream of anything in the place of the body
+        resolve(toBuffer(chunks))
+      } catch (error) {
+        reject(error)
+      }
     }
     const onCut = (cause?: unknown): void => {
       // An error may follow the close, and must find a listener.
       stream.off('data', onData).off('end', onEnd)
       reject(refuse('PLT_COORDINATOR_CLIENT_GONE', { cause }))
     }
-    const onData = (chunk: Buffer): void => { chunks.push(chunk) }
+    const onData = (chunk: Buffer | string): void => { chunks.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk) }
     if (stream.readableEnded) return onEnd()
     if (stream.destroyed) return onCut(stream.errored)
     stream.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)

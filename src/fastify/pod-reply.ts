@@ -49,8 +49,8 @@ function promiseTrailers (reply: FastifyReply, names: string, sending: Sending):
  * would add a content-type, or a length where the pod sent none.
  */
 export function deliverBytes (reply: FastifyReply, podReply: PodReply, body: Buffer): void {
-  const { headers } = podReply
-  const isWhole = headers['content-type'] !== undefined && headers['content-length'] !== undefined && headers.trailer === undefined
+  // Of the reply, not of the pod: `rewriteHeaders` may have taken them away.
+  const isWhole = reply.hasHeader('content-type') && reply.hasHeader('content-length') && podReply.headers.trailer === undefined
   if (isWhole && reply.statusCode !== 204 && reply.statusCode !== 304 && reply.request.method !== 'HEAD') reply.send(body)
   else deliver(reply, podReply, toStream(body))
 }

@@ -57,6 +57,11 @@ export class Sending {
     this.once(event, listener)
   }
 
+  /** By this undici 6 listens, of which an application may have brought a dispatcher. */
+  addListener (event: 'abort', listener: () => void): void {
+    this.once(event, listener)
+  }
+
   removeListener (_event: 'abort', listener: () => void): void {
     if (this.#listener === listener) this.#listener = undefined
   }

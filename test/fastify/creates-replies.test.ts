@@ -99,3 +99,9 @@ test('creates: a reply that is cut in the middle is not told as a success, and n
   assert.notEqual(scene.results[0], 'spawned')
   assert.equal(pod.requests.length, 1, 'a create is not sent twice')
 })
+
+test('creates: a content-type that rewriteHeaders took away is not put in its place by another', async t => {
+  const { create } = await setCreate(t, 201, json, '{ "id": "new" }', { rewriteHeaders: ({ 'content-type': _type, ...headers }) => headers })
+  const reply = await create()
+  assert.deepEqual([reply.statusCode, reply.body.toString(), reply.values('content-type')], [201, '{ "id": "new" }', []])
+})

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import test from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { setHttpScene } from '../support/http-scene.ts'
@@ -68,4 +69,22 @@ test('x-forwarded-for: a client that lists it in Connection does not have the ch
     const read = (name: string): string[] | undefined => pod.requests[0]?.values(`x-forwarded-${name}`)
     assert.deepEqual([read('for'), read('host'), read('proto')], [['1.2.3.4, 5.6.7.8, 127.0.0.1'], ['front.test'], ['https']], connection)
   }
+})
+
+test('bodies: a hook that puts a stream of texts in the place of the body: they reach the pod, and what is no body is refused', async t => {
+  const scene = await setHttpScene(t)
+  const pod = await scene.pod('pod-1', { destinationIds: ['x'] })
+  await scene.app.register(async (scope: FastifyInstance) => {
+    scope.addHook('preParsing', async request => {
+      return Readable.from(request.headers['x-odd'] === undefined ? ['te', 'xt'] : [{ odd: true }, { odd: true }]) as never
+    })
+    scope.post('/d', scene.coordinator.lookupAndProxy({ destinationFrom: () => 'x' }))
+  })
+
+  const reply = await scene.ask(toRequest('POST /d', { 'content-type': 'text/plain' }, 'TEXT'))
+  const odd = await scene.ask(toRequest('POST /d', { 'content-type': 'text/plain', 'x-odd': '1' }, 'TEXT'))
+
+  assert.equal(reply.statusCode, 200)
+  assert.deepEqual(pod.requests.map(({ body }) => body.toString()), ['text'])
+  assert.equal(odd.statusCode, 500)
 })
